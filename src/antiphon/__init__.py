@@ -1,0 +1,1 @@
+"""Antiphon: call and response.  Tools, formats, agents, data and training of tool-using models."""

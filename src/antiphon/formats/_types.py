@@ -1,0 +1,125 @@
+"""The values and the Protocol that every family shares.
+
+A Format is the only place that knows a family's text.  It renders a Conversation into `Piece`s, each
+with an author; it parses what the model wrote, fed in any chunks; and it gives the Grammar of what
+the model may write.  Formats never load a tokenizer and never see a Python function.
+
+Life of a completion: ``prompt = fmt.render(conversation, generate=True)``; the model continues
+``prompt.text``; ``fmt.parser(tools=..., start=prompt.start)`` reads the continuation.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, Protocol
+
+from antiphon.formats._grammar import Grammar
+from antiphon.messages import Conversation, Delta, Message, ToolSpec
+
+Author = Literal["frame", "given", "written"]
+Start = Literal["content", "reasoning"]
+ToolChoice = str  # "auto", "none", "required", or the name of one tool
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of rendered text with one author."""
+
+    text: str
+    """The text, exactly."""
+    author: Author
+    """``frame``: the family's own text; ``given``: the model reads it; ``written``: the model writes it,
+    its end mark included."""
+    message: int | None = None
+    """Which message of the conversation it comes from; ``None`` for the family's own."""
+    special: bool = False
+    """Whether it is one special token of the vocabulary.  Only such pieces may become one."""
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """A conversation as the family's text."""
+
+    pieces: tuple[Piece, ...]
+    """The text in order, cut by author."""
+    start: Start = "content"
+    """What the model writes next: ``reasoning`` when the prompt opened the thinking block."""
+    changed: tuple[int, ...] = ()
+    """Messages whose text differs from when they were written, e.g. dropped earlier reasoning."""
+
+    @cached_property
+    def text(self) -> str:
+        """The whole text."""
+        return "".join(piece.text for piece in self.pieces)
+
+
+class StreamParser(Protocol):
+    """Reads one assistant message as it arrives.
+
+    Fed in any chunks, the deltas and the message are the same.  Cost is linear in the text.
+    """
+
+    def feed(self, text: str) -> list[Delta]:
+        """Take the next characters; give back what they settle."""
+        ...
+
+    def finish(self) -> list[Delta]:
+        """End of text: settle what was held back. Call once, then read `message`."""
+        ...
+
+    @property
+    def message(self) -> Message:
+        """The message so far; complete after `finish`."""
+        ...
+
+
+class Format(Protocol):
+    """How one model family writes and reads a Conversation.  A frozen dataclass; variants are fields."""
+
+    @property
+    def name(self) -> str:
+        """The family's name: the module's."""
+        ...
+
+    @property
+    def stop(self) -> tuple[str, ...]:
+        """Texts that end a model's turn; a runtime stops there and leaves them out."""
+        ...
+
+    def render(self, conversation: Conversation, *, generate: bool = False) -> Rendered:
+        """The conversation as text; with `generate` up to where the model writes next.
+
+        Raises:
+            RenderError: The family cannot express a message.
+        """
+        ...
+
+    def parser(
+        self, *, tools: Sequence[ToolSpec] = (), start: Start = "content", strict: bool = False
+    ) -> StreamParser:
+        """A parser for one assistant message.
+
+        Args:
+            tools: Specs that tell argument types where the text does not.
+            start: Where the prompt left off.
+            strict: Whether slips are refused instead of repaired with a record.
+        """
+        ...
+
+    def grammar(
+        self,
+        tools: Sequence[ToolSpec],
+        *,
+        choice: ToolChoice = "auto",
+        parallel: bool = True,
+        start: Start = "content",
+    ) -> Grammar:
+        """What constrained decoding may write.
+
+        Args:
+            tools: The tools on offer.
+            choice: ``auto``: text, then calls or none; ``required``: at least one call; or a tool's name.
+            parallel: Whether more than one call may be written.
+            start: Where the prompt left off.
+        """
+        ...

@@ -1,0 +1,69 @@
+"""What is said between a person, a model and its tools, as plain values.
+
+Start with `_message.py` (Message, parts, calls, Conversation), then `_spec.py` (what a model sees of
+a tool), `_completion.py` (what comes back from a model, whole or in deltas) and `_json.py` (the row
+spelling of all of them).  This room knows no model family, no tool and no network; every room may
+import it.
+"""
+
+from antiphon.messages._completion import (
+    Completion,
+    Delta,
+    StopReason,
+    TextDelta,
+    ThinkingDelta,
+    TokenLogprob,
+    ToolCallDelta,
+    Usage,
+)
+from antiphon.messages._json import (
+    conversation_from_row,
+    conversation_to_row,
+    dump_json,
+    message_from_row,
+    message_to_row,
+)
+from antiphon.messages._message import (
+    Conversation,
+    ImagePart,
+    InvalidToolCall,
+    JsonObject,
+    JsonValue,
+    Message,
+    Part,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolResult,
+)
+from antiphon.messages._spec import ToolSpec
+
+__all__ = [
+    "Completion",
+    "Conversation",
+    "Delta",
+    "ImagePart",
+    "InvalidToolCall",
+    "JsonObject",
+    "JsonValue",
+    "Message",
+    "Part",
+    "Role",
+    "StopReason",
+    "TextDelta",
+    "TextPart",
+    "ThinkingDelta",
+    "ThinkingPart",
+    "TokenLogprob",
+    "ToolCall",
+    "ToolCallDelta",
+    "ToolResult",
+    "ToolSpec",
+    "Usage",
+    "conversation_from_row",
+    "conversation_to_row",
+    "dump_json",
+    "message_from_row",
+    "message_to_row",
+]

@@ -1,0 +1,224 @@
+"""Messages and conversations as rows of JSON, in the canonical spelling of design §5.
+
+Reading here is strict and knows only our own spelling and OpenAI's; the many spellings of published
+datasets are read in `antiphon.datasets`, which brings them to this one.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from antiphon.errors import DataError, clip
+from antiphon.messages._message import (
+    Conversation,
+    ImagePart,
+    InvalidToolCall,
+    JsonObject,
+    JsonValue,
+    Message,
+    Part,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+)
+from antiphon.messages._spec import ToolSpec
+
+_ROLES = ("system", "user", "assistant", "tool")
+_MESSAGE_KEYS = {
+    "role",
+    "content",
+    "reasoning_content",
+    "tool_calls",
+    "invalid_tool_calls",
+    "tool_call_id",
+    "name",
+    "is_error",
+    "loss",
+}
+
+
+def dump_json(value: JsonValue) -> str:
+    """JSON text as templates write it: ``", "`` and ``": "``, no ASCII escapes, keys as given.
+
+    >>> dump_json({"city": "上海", "days": [1, 2]})
+    '{"city": "上海", "days": [1, 2]}'
+    """
+    return json.dumps(value, ensure_ascii=False)
+
+
+def message_to_row(message: Message) -> JsonObject:
+    """A message as one JSON object; what is empty is left out."""
+    row: JsonObject = {"role": message.role, "content": _content(message)}
+    if message.reasoning:
+        row["reasoning_content"] = message.reasoning
+    if message.tool_calls:
+        row["tool_calls"] = [_call_to_row(call) for call in message.tool_calls]
+    if message.invalid_tool_calls:
+        row["invalid_tool_calls"] = [
+            {"raw": c.raw, "reason": c.reason, "name": c.name, "id": c.id}
+            for c in message.invalid_tool_calls
+        ]
+    if message.role == "tool":
+        row["tool_call_id"] = message.tool_call_id
+    if message.name:
+        row["name"] = message.name
+    if message.is_error:
+        row["is_error"] = True
+    if message.loss is not None:
+        row["loss"] = message.loss
+    return row | message.metadata
+
+
+def _content(message: Message) -> JsonValue:
+    if not message.images:
+        return message.text
+    content: list[JsonValue] = []
+    for part in message.parts:
+        if isinstance(part, TextPart):
+            content.append({"type": "text", "text": part.text})
+        elif isinstance(part, ImagePart):
+            content.append({"type": "image_url", "image_url": {"url": part.source}})
+    return content
+
+
+def _call_to_row(call: ToolCall) -> JsonObject:
+    row: JsonObject = {
+        "id": call.id,
+        "type": "function",
+        "function": {"name": call.name, "arguments": call.arguments},
+    }
+    if call.raw:
+        row["raw"] = call.raw
+    if call.repairs:
+        row["repairs"] = list(call.repairs)
+    return row
+
+
+def message_from_row(row: Mapping[str, Any]) -> Message:
+    """Read one message in our own or OpenAI's spelling.
+
+    Raises:
+        DataError: The role is unknown, or a field has the wrong type.
+    """
+    role = row.get("role")
+    if role not in _ROLES:
+        raise DataError(f"unknown role {role!r} in message {clip(row)}; known: {', '.join(_ROLES)}")
+    return Message(
+        role=cast("Role", role),
+        parts=_parts_from_row(row),
+        tool_calls=tuple(_call_from_row(c) for c in _list(row, "tool_calls")),
+        invalid_tool_calls=tuple(
+            InvalidToolCall(
+                raw=str(c.get("raw", "")),
+                reason=str(c.get("reason", "")),
+                name=str(c.get("name", "")),
+                id=str(c.get("id", "")),
+            )
+            for c in _list(row, "invalid_tool_calls")
+        ),
+        tool_call_id=row.get("tool_call_id") or "",
+        name=row.get("name") or "",
+        is_error=bool(row.get("is_error", False)),
+        loss=None if row.get("loss") is None else float(row["loss"]),
+        metadata={k: v for k, v in row.items() if k not in _MESSAGE_KEYS},
+    )
+
+
+def _list(row: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
+    value = row.get(key)
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(v, Mapping) for v in value):  # pyright: ignore[reportUnknownVariableType]
+        raise DataError(f"{key!r} must be a list of objects, got {clip(value)}")
+    return cast("list[Mapping[str, Any]]", value)
+
+
+def _parts_from_row(row: Mapping[str, Any]) -> tuple[Part, ...]:
+    parts: list[Part] = []
+    reasoning = row.get("reasoning_content")
+    if reasoning:
+        parts.append(ThinkingPart(str(reasoning)))
+    content = row.get("content")
+    if content is None or content == "":
+        return tuple(parts)
+    if isinstance(content, str):
+        return (*parts, TextPart(content))
+    if not isinstance(content, list):
+        raise DataError(f"content must be text or a list of parts, got {clip(content)}")
+    parts.extend(_part_from_row(item) for item in cast("list[Any]", content))
+    return tuple(parts)
+
+
+def _part_from_row(item: Any) -> Part:
+    match item:
+        case {"type": "text", "text": str(text)}:
+            return TextPart(text)
+        case {"type": "image_url", "image_url": {"url": str(url)}}:
+            return ImagePart(url)
+        case {"type": "image", "image": str(url)}:
+            return ImagePart(url)
+        case _:
+            raise DataError(f"unknown content part {clip(item)}; known types: text, image_url, image")
+
+
+def _call_from_row(row: Mapping[str, Any]) -> ToolCall:
+    function: Any = row.get("function", row)
+    if not isinstance(function, Mapping):
+        raise DataError(f"a tool call needs a function object, got {clip(row)}")
+    fields = cast("Mapping[str, Any]", function)
+    name: Any = fields.get("name")
+    if not isinstance(name, str) or not name:
+        raise DataError(f"a tool call needs a name, got {clip(row)}")
+    return ToolCall(
+        name=name,
+        arguments=_arguments(name, fields.get("arguments")),
+        id=row.get("id") or "",
+        raw=row.get("raw") or "",
+        repairs=tuple(row.get("repairs") or ()),
+    )
+
+
+def _arguments(name: str, value: Any) -> JsonObject:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value) if value.strip() else {}
+        except json.JSONDecodeError as error:
+            raise DataError(f"arguments of call {name!r} are not JSON: {clip(value)}") from error
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise DataError(f"arguments of call {name!r} must be a JSON object, got {clip(value)}")
+    return cast("JsonObject", value)
+
+
+def conversation_to_row(conversation: Conversation) -> JsonObject:
+    """A conversation as one row: messages, tools, and its metadata beside them."""
+    row: JsonObject = {"messages": [message_to_row(m) for m in conversation.messages]}
+    if conversation.tools:
+        row["tools"] = [
+            spec.to_openai() if spec.wrapped else spec.to_openai()["function"]
+            for spec in conversation.tools
+        ]
+    return row | conversation.metadata
+
+
+def conversation_from_row(row: Mapping[str, Any]) -> Conversation:
+    """Read a row in the canonical spelling; other spellings are `antiphon.datasets`' work.
+
+    Raises:
+        DataError: Messages or tools are missing or malformed.
+    """
+    if not isinstance(row.get("messages"), list):
+        raise DataError(f"a row needs a list of messages, got {clip(row)}")
+    tools: Any = row.get("tools") or ()
+    if isinstance(tools, str):
+        try:
+            tools = json.loads(tools)
+        except json.JSONDecodeError as error:
+            raise DataError(f"tools are not JSON: {clip(tools)}") from error
+    return Conversation(
+        messages=tuple(message_from_row(m) for m in row["messages"]),
+        tools=tuple(ToolSpec.from_openai(t) for t in tools),
+        metadata={k: v for k, v in row.items() if k not in ("messages", "tools")},
+    )
