@@ -159,7 +159,9 @@ def _part_from_row(item: Any) -> Part:
         case {"type": "image", "image": str(url)}:
             return ImagePart(url)
         case _:
-            raise DataError(f"unknown content part {clip(item)}; known types: text, image_url, image")
+            raise DataError(
+                f"unknown content part {clip(item)}; known types: text, image_url, image"
+            )
 
 
 def _call_from_row(row: Mapping[str, Any]) -> ToolCall:

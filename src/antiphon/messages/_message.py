@@ -11,9 +11,7 @@ from typing import Literal, TypeAlias
 
 from antiphon.messages._spec import ToolSpec
 
-JsonValue: TypeAlias = (
-    "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
-)
+JsonValue: TypeAlias = "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
 JsonObject: TypeAlias = "dict[str, JsonValue]"
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -172,9 +170,7 @@ class Message:
         cls, text: str, *, call_id: str = "", name: str = "", is_error: bool = False
     ) -> "Message":
         """The answer of a tool, as the model reads it."""
-        return cls(
-            "tool", _text_parts(text), tool_call_id=call_id, name=name, is_error=is_error
-        )
+        return cls("tool", _text_parts(text), tool_call_id=call_id, name=name, is_error=is_error)
 
     @classmethod
     def from_result(cls, result: ToolResult) -> "Message":
