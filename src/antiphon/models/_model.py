@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 from antiphon.formats import ToolChoice
-from antiphon.messages import Completion, Conversation, Delta, JsonObject
+from antiphon.messages import Completion, Conversation, Delta, JsonObject, JsonValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class ModelSettings:
     """Whether more than one call may be written in a step."""
     constrain: bool | None = None
     """Whether decoding is held to the format's grammar; ``None``: where the model can."""
-    extra: JsonObject = field(default_factory=dict)
+    extra: JsonObject = field(default_factory=dict[str, JsonValue])
     """Further fields of the request, sent as they are."""
 
 
