@@ -1,3 +1,70 @@
-"""Antiphon: call and response.  Tools, formats, agents, data and training of tool-using models."""
+"""Antiphon: call and response.  Tools, formats, agents, data and training of tool-using models.
+
+The names below are the whole of what the README uses; each room has more.  Start reading in
+`antiphon.messages`.  A name is loaded from its room when it is first used, so that importing the
+package opens nothing and loads no dependency.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from antiphon.events import Trajectory
+    from antiphon.messages import (
+        Conversation,
+        ImagePart,
+        InvalidToolCall,
+        Message,
+        TextPart,
+        ThinkingPart,
+        ToolCall,
+        ToolResult,
+        ToolSpec,
+    )
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "Conversation",
+    "ImagePart",
+    "InvalidToolCall",
+    "Message",
+    "TextPart",
+    "ThinkingPart",
+    "ToolCall",
+    "ToolResult",
+    "ToolSpec",
+    "Trajectory",
+    "__version__",
+]
+
+# Where each public name lives.  `tests/test_public_surface.py` holds it equal to the imports above.
+_ROOMS = {
+    "events": ("Trajectory",),
+    "messages": (
+        "Conversation",
+        "ImagePart",
+        "InvalidToolCall",
+        "Message",
+        "TextPart",
+        "ThinkingPart",
+        "ToolCall",
+        "ToolResult",
+        "ToolSpec",
+    ),
+}
+_HOMES = {name: f"antiphon.{room}" for room, names in _ROOMS.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name from its room, once."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'antiphon' has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

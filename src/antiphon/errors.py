@@ -23,7 +23,7 @@ is never an exception: see `InvalidToolCall` and `ToolResult.is_error`.
 """
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 __all__ = [
     "AntiphonError",
@@ -73,7 +73,9 @@ class AntiphonError(Exception):
 
 
 def _rebuild(kind: type[AntiphonError], args: tuple[Any, ...], fields: dict[str, Any]) -> object:
-    error = kind.__new__(kind, *args)
+    # An OSError is laid out as one, wherever it stands among the bases.
+    layout = OSError if issubclass(kind, OSError) else Exception
+    error = cast("AntiphonError", layout.__new__(kind, *args))
     error.args = args
     error.__dict__.update(fields)
     return error

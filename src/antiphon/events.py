@@ -20,6 +20,26 @@ from antiphon.messages import (
     Usage,
 )
 
+__all__ = [
+    "CallDeltaEvent",
+    "CallEvent",
+    "Event",
+    "HandoffEvent",
+    "InvalidCallEvent",
+    "LimitEvent",
+    "ResultEvent",
+    "RetryEvent",
+    "RunEnd",
+    "RunStart",
+    "RunStopReason",
+    "Step",
+    "StepEnd",
+    "StepStart",
+    "TextEvent",
+    "ThinkingEvent",
+    "Trajectory",
+]
+
 RunStopReason = Literal[
     "answer",
     "step_limit",
