@@ -20,7 +20,7 @@ BELOW: dict[str, set[str]] = {
     "batch": set(),
     "retrieval": set(),
     "tools": {"retrieval"},
-    "models": {"formats"},
+    "models": {"formats", "events"},  # ReplayModel answers from a Trajectory
     "memory": {"models", "retrieval", "store"},
     "agent": {"memory", "models", "tools", "events", "store"},
     "strategies": {"agent", "memory", "models", "tools", "events", "store"},
