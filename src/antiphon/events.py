@@ -304,5 +304,5 @@ class Trajectory:
     """When it began: ISO 8601, UTC."""
     error: str = ""
     """What went wrong, when `stop_reason` is ``error``."""
-    metadata: JsonObject = field(default_factory=dict)
+    metadata: JsonObject = field(default_factory=lambda: {})
     """Anything else; survives a round trip."""

@@ -1,9 +1,9 @@
 """What is said between a person, a model and its tools, as plain values.
 
-Start with `_message.py` (Message, parts, calls, Conversation), then `_spec.py` (what a model sees of
-a tool), `_completion.py` (what comes back from a model, whole or in deltas) and `_json.py` (the row
-spelling of all of them).  This room knows no model family, no tool and no network; every room may
-import it.
+Start with `_message.py` (Message, parts, calls, Conversation), then `_spec.py` (what a model sees
+of a tool), `_completion.py` (what comes back from a model, whole or in deltas) and `_json.py` (the
+row spelling of all of them).  This room knows no model family, no tool and no network; every room
+may import it.
 """
 
 from antiphon.messages._completion import (

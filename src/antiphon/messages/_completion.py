@@ -109,7 +109,7 @@ class Completion:
     """The tokens of the prompt, where known."""
     tokens: tuple[TokenLogprob, ...] | None = None
     """The sampled tokens, the end mark included, where known."""
-    sampling: JsonObject = field(default_factory=dict)
+    sampling: JsonObject = field(default_factory=lambda: {})
     """The sampling parameters that were asked for."""
     time_to_first_token: float | None = None
     """Seconds from request to first delta."""

@@ -17,7 +17,6 @@ from antiphon.messages._message import (
     JsonValue,
     Message,
     Part,
-    Role,
     TextPart,
     ThinkingPart,
     ToolCall,
@@ -101,11 +100,13 @@ def message_from_row(row: Mapping[str, Any]) -> Message:
     Raises:
         DataError: The role is unknown, or a field has the wrong type.
     """
+    if not isinstance(row, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - from a file
+        raise DataError(f"a message must be an object with a role, got {clip(row)}")
     role = row.get("role")
     if role not in _ROLES:
         raise DataError(f"unknown role {role!r} in message {clip(row)}; known: {', '.join(_ROLES)}")
     return Message(
-        role=cast("Role", role),
+        role=role,
         parts=_parts_from_row(row),
         tool_calls=tuple(_call_from_row(c) for c in _list(row, "tool_calls")),
         invalid_tool_calls=tuple(
@@ -117,21 +118,41 @@ def message_from_row(row: Mapping[str, Any]) -> Message:
             )
             for c in _list(row, "invalid_tool_calls")
         ),
-        tool_call_id=row.get("tool_call_id") or "",
-        name=row.get("name") or "",
+        tool_call_id=_text(row, "tool_call_id"),
+        name=_text(row, "name"),
         is_error=bool(row.get("is_error", False)),
-        loss=None if row.get("loss") is None else float(row["loss"]),
+        loss=_loss(row),
         metadata={k: v for k, v in row.items() if k not in _MESSAGE_KEYS},
     )
 
 
 def _list(row: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
-    value = row.get(key)
+    value: Any = row.get(key)
     if value is None:
         return ()
-    if not isinstance(value, list) or not all(isinstance(v, Mapping) for v in value):  # pyright: ignore[reportUnknownVariableType]
+    items: list[object] = cast("list[object]", value) if isinstance(value, list) else [None]
+    if not all(isinstance(item, Mapping) for item in items):
         raise DataError(f"{key!r} must be a list of objects, got {clip(value)}")
-    return cast("list[Mapping[str, Any]]", value)
+    return cast("list[Mapping[str, Any]]", items)
+
+
+def _text(row: Mapping[str, Any], key: str) -> str:
+    value: object = row.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise DataError(f"{key!r} must be text, got {clip(value)}")
+    return value
+
+
+def _loss(row: Mapping[str, Any]) -> float | None:
+    """A message's own weight: a number, or a boolean for all of it or none."""
+    value: object = row.get("loss")
+    if value is None:
+        return None
+    if not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        raise DataError(f"'loss' must be true, false or a number from 0 up, got {clip(value)}")
+    return float(value)
 
 
 def _parts_from_row(row: Mapping[str, Any]) -> tuple[Part, ...]:
@@ -175,8 +196,8 @@ def _call_from_row(row: Mapping[str, Any]) -> ToolCall:
     return ToolCall(
         name=name,
         arguments=_arguments(name, fields.get("arguments")),
-        id=row.get("id") or "",
-        raw=row.get("raw") or "",
+        id=_text(row, "id"),
+        raw=_text(row, "raw"),
         repairs=tuple(row.get("repairs") or ()),
     )
 
@@ -213,14 +234,15 @@ def conversation_from_row(row: Mapping[str, Any]) -> Conversation:
     """
     if not isinstance(row.get("messages"), list):
         raise DataError(f"a row needs a list of messages, got {clip(row)}")
-    tools: Any = row.get("tools") or ()
+    tools: Any = row.get("tools") or []
     if isinstance(tools, str):
         try:
             tools = json.loads(tools)
         except json.JSONDecodeError as error:
             raise DataError(f"tools are not JSON: {clip(tools)}") from error
+    specs = _list({"tools": tools}, "tools")
     return Conversation(
         messages=tuple(message_from_row(m) for m in row["messages"]),
-        tools=tuple(ToolSpec.from_openai(t) for t in tools),
+        tools=tuple(ToolSpec.from_openai(spec) for spec in specs),
         metadata={k: v for k, v in row.items() if k not in ("messages", "tools")},
     )

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from antiphon.messages._spec import ToolSpec
 
-JsonValue: TypeAlias = "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
+JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 JsonObject: TypeAlias = "dict[str, JsonValue]"
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -117,8 +117,8 @@ class Message:
     is_error: bool = False
     """For role ``tool``: whether the call failed."""
     loss: float | None = None
-    """The weight of this message in training, where a row sets one; ``None`` leaves it to the policy."""
-    metadata: JsonObject = field(default_factory=dict)
+    """The weight of this message in training, where a row sets one; else the policy decides."""
+    metadata: JsonObject = field(default_factory=lambda: {})
     """Everything else that a row said of this message."""
 
     @property
@@ -204,7 +204,7 @@ class Conversation:
     """What was said, in order."""
     tools: tuple[ToolSpec, ...] = ()
     """What may be called."""
-    metadata: JsonObject = field(default_factory=dict)
+    metadata: JsonObject = field(default_factory=lambda: {})
     """Everything else that a row said: source, outcome, unknown fields."""
 
     def append(self, *messages: Message) -> "Conversation":

@@ -6,7 +6,7 @@ made here and nowhere else.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from antiphon.errors import DataError, clip
 
@@ -54,13 +54,16 @@ class ToolSpec:
         Raises:
             DataError: There is no name, or a field has the wrong type.
         """
-        function: Any = spec.get("function", spec)
-        if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+        inner: object = spec.get("function", spec)
+        function: Mapping[str, Any] = (
+            cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else {}
+        )
+        if not isinstance(function.get("name"), str):
             raise DataError(
                 f"a tool spec needs a name, got {clip(spec)}; "
                 'expected {"type": "function", "function": {"name": ..., "parameters": {...}}}'
             )
-        parameters: Any = function.get("parameters")
+        parameters: object = function.get("parameters")
         if parameters is not None and not isinstance(parameters, Mapping):
             raise DataError(
                 f"parameters of tool {function['name']!r} must be a JSON Schema object, "
@@ -69,7 +72,9 @@ class ToolSpec:
         return cls(
             name=function["name"],
             description=function.get("description") or "",
-            parameters=dict(parameters) if parameters is not None else _no_parameters(),
+            parameters=_no_parameters()
+            if parameters is None
+            else dict(cast("Mapping[str, Any]", parameters)),
             original=dict(function),
             wrapped="function" in spec,
         )
