@@ -130,10 +130,11 @@ def _list(row: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
     value: Any = row.get(key)
     if value is None:
         return ()
-    items: list[object] = cast("list[object]", value) if isinstance(value, list) else [None]
-    if not all(isinstance(item, Mapping) for item in items):
-        raise DataError(f"{key!r} must be a list of objects, got {clip(value)}")
-    return cast("list[Mapping[str, Any]]", items)
+    if isinstance(value, list):
+        items = cast("list[Any]", value)
+        if all(isinstance(item, Mapping) for item in items):
+            return items
+    raise DataError(f"{key!r} must be a list of objects, got {clip(cast('object', value))}")
 
 
 def _text(row: Mapping[str, Any], key: str) -> str:
