@@ -52,6 +52,30 @@ class Rendered:
         """The whole text."""
         return "".join(piece.text for piece in self.pieces)
 
+    @cached_property
+    def runs(self) -> tuple[tuple[Piece, ...], ...]:
+        """The pieces in the groups that a tokenizer must take as one text each.
+
+        A special piece stands alone: it is one token.  Neighbouring text is joined, as in the family's
+        own template, except where the writer changes: what the model writes begins and ends at a
+        token boundary, when it is served and when it is trained.
+        """
+        runs: list[list[Piece]] = []
+        for piece in self.pieces:
+            last = runs[-1][-1] if runs else None
+            if not piece.text:
+                continue
+            if (
+                last is None
+                or piece.special
+                or last.special
+                or (piece.author == "written") != (last.author == "written")
+            ):
+                runs.append([piece])
+            else:
+                runs[-1].append(piece)
+        return tuple(tuple(run) for run in runs)
+
 
 class StreamParser(Protocol):
     """Reads one assistant message as it arrives.
