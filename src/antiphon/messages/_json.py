@@ -28,6 +28,7 @@ _MESSAGE_KEYS = {
     "role",
     "content",
     "reasoning_content",
+    "parts",
     "tool_calls",
     "invalid_tool_calls",
     "tool_call_id",
@@ -51,6 +52,8 @@ def message_to_row(message: Message) -> JsonObject:
     row: JsonObject = {"role": message.role, "content": _content(message)}
     if message.reasoning:
         row["reasoning_content"] = message.reasoning
+    if _parts_from_row(row) != message.parts:
+        row["parts"] = [_part_to_row(part) for part in message.parts]
     if message.tool_calls:
         row["tool_calls"] = [_call_to_row(call) for call in message.tool_calls]
     if message.invalid_tool_calls:
@@ -79,6 +82,19 @@ def _content(message: Message) -> JsonValue:
         elif isinstance(part, ImagePart):
             content.append({"type": "image_url", "image_url": {"url": part.source}})
     return content
+
+
+def _part_to_row(part: Part) -> JsonObject:
+    """A part where content and reasoning_content cannot tell order, cuts or signature."""
+    match part:
+        case TextPart(text):
+            return {"type": "text", "text": text}
+        case ThinkingPart(text, None):
+            return {"type": "thinking", "text": text}
+        case ThinkingPart(text, signature):
+            return {"type": "thinking", "text": text, "signature": signature}
+        case ImagePart(source):
+            return {"type": "image_url", "image_url": {"url": source}}
 
 
 def _call_to_row(call: ToolCall) -> JsonObject:
@@ -158,6 +174,8 @@ def _loss(row: Mapping[str, Any]) -> float | None:
 
 def _parts_from_row(row: Mapping[str, Any]) -> tuple[Part, ...]:
     parts: list[Part] = []
+    if "parts" in row:
+        return tuple(_part_from_row(part) for part in _list(row, "parts"))
     reasoning = row.get("reasoning_content")
     if reasoning:
         parts.append(ThinkingPart(str(reasoning)))
@@ -176,13 +194,15 @@ def _part_from_row(item: Any) -> Part:
     match item:
         case {"type": "text", "text": str(text)}:
             return TextPart(text)
+        case {"type": "thinking", "text": str(text)}:
+            return ThinkingPart(text, signature=_text(item, "signature") or None)
         case {"type": "image_url", "image_url": {"url": str(url)}}:
             return ImagePart(url)
         case {"type": "image", "image": str(url)}:
             return ImagePart(url)
         case _:
             raise DataError(
-                f"unknown content part {clip(item)}; known types: text, image_url, image"
+                f"unknown content part {clip(item)}; known types: text, thinking, image_url, image"
             )
 
 

@@ -1,56 +1,29 @@
-"""What can happen in a Run, and the Trajectory that records it.
+"""What can happen in a Run: a closed set of values.
 
-Events are a closed set: a run yields nothing else, streamed or awaited.  A Trajectory is a row of
-messages and tools (design §5) plus what was measured: each model call with its exact text and
-tokens, each event, agents, models, outcome.  It is JSON, versioned, and can be replayed.
-
-This module runs nothing and draws nothing.  Times are seconds since the run began.
+A run yields nothing else, streamed or awaited, and in the same order.  Each event has a `type`, the
+word that its JSON row begins with.  Times are seconds since the run began.
 """
 
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from antiphon.messages import (
-    Completion,
-    Conversation,
-    InvalidToolCall,
-    JsonObject,
-    ToolCall,
-    ToolResult,
-    Usage,
-)
-
-__all__ = [
-    "CallDeltaEvent",
-    "CallEvent",
-    "Event",
-    "HandoffEvent",
-    "InvalidCallEvent",
-    "LimitEvent",
-    "ResultEvent",
-    "RetryEvent",
-    "RunEnd",
-    "RunStart",
-    "RunStopReason",
-    "Step",
-    "StepEnd",
-    "StepStart",
-    "TextEvent",
-    "ThinkingEvent",
-    "Trajectory",
-]
+from antiphon.messages import InvalidToolCall, JsonObject, ToolCall, ToolResult, Usage
 
 RunStopReason = Literal[
     "answer",
     "step_limit",
     "handoff_limit",
     "token_limit",
+    "cost_limit",
     "time_limit",
     "stopped_by_tool",
+    "pending",
     "refused",
     "cancelled",
     "error",
 ]
+"""Why a run ended. ``answer``: the model answered without a call; ``pending``: calls wait for a
+person; ``refused``: the model, its provider or a guardrail declined; others say it themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +139,66 @@ class ResultEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class ApprovalEvent:
+    """A call needs a person's consent before it is executed."""
+
+    step: int
+    """The step it belongs to."""
+    call: ToolCall
+    """What the model asks for."""
+    time: float = 0.0
+    """Seconds since the run began."""
+    type: Literal["approval"] = "approval"
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionEvent:
+    """A person decided on a call."""
+
+    step: int
+    """The step it belongs to."""
+    call_id: str
+    """The call that was decided on."""
+    approved: bool
+    """Whether it is executed."""
+    arguments: "JsonObject | None" = None
+    """What to call it with, where the person changed the arguments."""
+    reason: str = ""
+    """Why not, as the model reads it."""
+    time: float = 0.0
+    """Seconds since the run began."""
+    type: Literal["decision"] = "decision"
+
+
+@dataclass(frozen=True, slots=True)
+class FeedbackEvent:
+    """The loop told the model what was wrong with its last answer, as a user message."""
+
+    step: int
+    """The step whose answer it was."""
+    text: str
+    """What the model was told."""
+    time: float = 0.0
+    """Seconds since the run began."""
+    type: Literal["feedback"] = "feedback"
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionEvent:
+    """What the model is shown was made shorter; the record keeps everything."""
+
+    step: int
+    """The first step that is shown less."""
+    method: str
+    """How: ``tool_results``, ``truncate`` or ``summary``."""
+    n_messages: int
+    """How many messages are no longer shown as they were."""
+    time: float = 0.0
+    """Seconds since the run began."""
+    type: Literal["compaction"] = "compaction"
+
+
+@dataclass(frozen=True, slots=True)
 class RetryEvent:
     """A model call broke and is made again; what it had streamed is to be discarded."""
 
@@ -199,10 +232,14 @@ class HandoffEvent:
 
 @dataclass(frozen=True, slots=True)
 class LimitEvent:
-    """A limit was reached; the run ends with what it has."""
+    """A limit was reached: of the run, which ends with what it has, or of one tool's text.
+
+    ``max_steps``, ``max_handoffs``, ``max_tokens``, ``max_cost``, ``timeout`` and ``max_mends`` end
+    the run; ``output_chars`` only cut what the model reads of one result.
+    """
 
     limit: str
-    """Which limit: ``max_steps``, ``max_handoffs``, ``timeout``, ..."""
+    """Which limit."""
     value: float
     """Its value."""
     time: float = 0.0
@@ -251,58 +288,13 @@ Event: TypeAlias = (
     | CallEvent
     | InvalidCallEvent
     | ResultEvent
+    | ApprovalEvent
+    | DecisionEvent
+    | FeedbackEvent
+    | CompactionEvent
     | RetryEvent
     | HandoffEvent
     | LimitEvent
     | StepEnd
     | RunEnd
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One model call and the results of its calls."""
-
-    agent: str
-    """Whose step it was."""
-    n_prompt_messages: int
-    """The model was shown the first so many messages of the conversation (after `system`)."""
-    completion: Completion
-    """What came back, with its exact text and tokens where known."""
-    results: tuple[ToolResult, ...] = ()
-    """The answers of its calls, in the calls' order."""
-    system: str = ""
-    """The instructions shown in this step, which are the agent's and not the conversation's."""
-    started: float = 0.0
-    """Seconds since the run began."""
-    ended: float = 0.0
-    """Seconds since the run began."""
-
-
-@dataclass(frozen=True, slots=True)
-class Trajectory:
-    """The record of a run: everything that happened, enough to show, replay and train on."""
-
-    conversation: Conversation
-    """All messages in order and the tools on offer. The first message is the first agent's system
-    message, where it has instructions."""
-    steps: tuple[Step, ...] = ()
-    """The model calls, in order."""
-    events: tuple[Event, ...] = ()
-    """Everything that was streamed, in order."""
-    stop_reason: RunStopReason = "answer"
-    """Why the run ended."""
-    output: str = ""
-    """The last answer, as text."""
-    usage: Usage = field(default_factory=Usage)
-    """What all model calls cost together."""
-    agents: tuple[JsonObject, ...] = ()
-    """Each agent that took part: name, instructions, model spec, tool names."""
-    id: str = ""
-    """The run's id."""
-    started_at: str = ""
-    """When it began: ISO 8601, UTC."""
-    error: str = ""
-    """What went wrong, when `stop_reason` is ``error``."""
-    metadata: JsonObject = field(default_factory=lambda: {})
-    """Anything else; survives a round trip."""

@@ -1,0 +1,58 @@
+"""What can happen in a Run, and the Trajectory that records it.
+
+Start with `_event.py`: the closed set of events.  `_trajectory.py` is the record of a run: a row of
+messages and tools plus what was measured; JSON, versioned, and enough to replay.  This room runs
+nothing and draws nothing.
+"""
+
+from antiphon.events._event import (
+    ApprovalEvent,
+    CallDeltaEvent,
+    CallEvent,
+    CompactionEvent,
+    DecisionEvent,
+    Event,
+    FeedbackEvent,
+    HandoffEvent,
+    InvalidCallEvent,
+    LimitEvent,
+    ResultEvent,
+    RetryEvent,
+    RunEnd,
+    RunStart,
+    RunStopReason,
+    StepEnd,
+    StepStart,
+    TextEvent,
+    ThinkingEvent,
+)
+from antiphon.events._json import dump_row, event_from_row, event_to_row
+from antiphon.events._trajectory import Step, Trajectory, body_of
+
+__all__ = [
+    "ApprovalEvent",
+    "CallDeltaEvent",
+    "CallEvent",
+    "CompactionEvent",
+    "DecisionEvent",
+    "Event",
+    "FeedbackEvent",
+    "HandoffEvent",
+    "InvalidCallEvent",
+    "LimitEvent",
+    "ResultEvent",
+    "RetryEvent",
+    "RunEnd",
+    "RunStart",
+    "RunStopReason",
+    "Step",
+    "StepEnd",
+    "StepStart",
+    "TextEvent",
+    "ThinkingEvent",
+    "Trajectory",
+    "body_of",
+    "dump_row",
+    "event_from_row",
+    "event_to_row",
+]
