@@ -1,0 +1,371 @@
+"""OpenAI's Chat Completions, as OpenAI and the many servers that speak it mean it.
+
+Source: OpenAI API reference, ``POST /v1/chat/completions``, and what vLLM, SGLang, llama.cpp,
+Ollama, DeepSeek and proxies add to it (``reasoning_content``, ``reasoning``, token ids).
+
+Every request is valid for the strictest server: arguments are a JSON object, ids are there and
+unique, each result follows its call, text can be encoded.  Reasoning goes back only to a server
+that sent reasoning, in the field it used.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from antiphon.errors import ModelResponseError
+from antiphon.messages import (
+    Completion,
+    Conversation,
+    Delta,
+    ImagePart,
+    JsonObject,
+    Message,
+    Part,
+    StopReason,
+    TextDelta,
+    TextPart,
+    ThinkingDelta,
+    ThinkingPart,
+    TokenLogprob,
+    ToolSpec,
+    Usage,
+    dump_json,
+)
+from antiphon.models._calls import CallCollector
+from antiphon.models._dialect import Dialect, Once, Reader, Request, sampling_of
+from antiphon.models._model import ModelSettings
+from antiphon.models._wire import count_of, image_url, json_bytes, text_of
+
+_REASONING_FIELDS = ("reasoning_content", "reasoning")
+_STOPS: dict[str, StopReason] = {
+    "stop": "stop",
+    "end_turn": "stop",
+    "eos": "stop",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "length": "length",
+    "max_tokens": "length",
+    "content_filter": "content_filter",
+}
+
+
+class ChatDialect:
+    """Writes requests and reads answers of one model behind ``/chat/completions``."""
+
+    def __init__(self, model: str, *, max_tokens_field: str = "max_tokens") -> None:
+        """Set up the dialect.
+
+        Args:
+            model: The server's name of the model.
+            max_tokens_field: What the server calls the limit of written tokens.
+        """
+        self._model = model
+        self._max_tokens_field = max_tokens_field
+        self._written = Once()
+        self.reasoning_field = ""
+        """The field in which the server sends reasoning; empty until it has."""
+
+    def headers(self, key: str | None) -> Mapping[str, str]:
+        """A bearer key, where there is one."""
+        return {} if key is None else {"Authorization": f"Bearer {key}"}
+
+    def request(self, conversation: Conversation, settings: ModelSettings) -> Request:
+        """The request that asks for the next message."""
+        head: JsonObject = {"model": self._model} | self._options(conversation, settings)
+        parts = [json_bytes(head)[:-1], b',"messages":[']
+        parts.append(b",".join(self._messages(conversation.messages)))
+        parts.append(b"]")
+        if conversation.tools and settings.tool_choice != "none":
+            tools = b",".join(self._tool(spec, settings) for spec in conversation.tools)
+            parts += [b',"tools":[', tools, b"]"]
+        parts.append(b"}")
+        return Request(
+            "/chat/completions", b"".join(parts), lambda: ChatReader(self, self._model, settings)
+        )
+
+    def learn_reasoning_field(self, field: str) -> None:
+        """The server sends reasoning in this field, so it takes it back there."""
+        if field != self.reasoning_field:
+            self.reasoning_field = field
+            self._written = Once()
+
+    def _options(self, conversation: Conversation, settings: ModelSettings) -> JsonObject:
+        options: JsonObject = {"stream": True, "stream_options": {"include_usage": True}}
+        for field, value in (
+            ("temperature", settings.temperature),
+            ("top_p", settings.top_p),
+            (self._max_tokens_field, settings.max_tokens),
+            ("seed", settings.seed),
+        ):
+            if value is not None:
+                options[field] = value
+        if settings.stop:
+            options["stop"] = list(settings.stop)
+        if conversation.tools and settings.tool_choice not in ("auto", "none"):
+            options["tool_choice"] = _tool_choice(settings.tool_choice)
+        if conversation.tools and not settings.parallel_tool_calls:
+            options["parallel_tool_calls"] = False
+        return options | settings.extra
+
+    def _tool(self, spec: ToolSpec, settings: ModelSettings) -> bytes:
+        if settings.constrain:
+            tool = spec.to_openai()
+            return json_bytes(tool | {"function": tool["function"] | {"strict": True}})
+        return self._written.get(spec) or self._written.put(spec, json_bytes(spec.to_openai()))
+
+    def _messages(self, messages: tuple[Message, ...]) -> Iterator[bytes]:
+        open_calls: list[tuple[str, str]] = []  # (our id, the id that was sent), not yet answered
+        images: list[ImagePart] = []
+        for index, message in enumerate(messages):
+            if message.role != "tool" and images:
+                yield _images_from_tools(images)
+                images = []
+            if message.role == "assistant":
+                sent = _sent_ids(message, index)
+                open_calls = list(zip(_own_ids(message), sent, strict=True))
+                yield self._assistant(message, sent)
+            elif message.role == "tool":
+                images.extend(message.images)
+                yield self._tool_message(message, open_calls)
+            else:
+                yield self._written.get(message) or self._written.put(
+                    message, json_bytes({"role": message.role, "content": _content(message.parts)})
+                )
+        if images:
+            yield _images_from_tools(images)
+
+    def _assistant(self, message: Message, sent: list[str]) -> bytes:
+        natural = sent == _own_ids(message)
+        made = self._written.get(message) if natural else None
+        if made is None:
+            made = json_bytes(self._assistant_row(message, sent))
+            if natural:
+                self._written.put(message, made)
+        return made
+
+    def _assistant_row(self, message: Message, sent: list[str]) -> JsonObject:
+        calls: list[Any] = []
+        for call, id in zip(message.tool_calls, sent, strict=False):
+            calls.append(_call_row(id, call.name, dump_json(call.arguments)))
+        unnamed = [call.raw for call in message.invalid_tool_calls if not call.name]
+        for call, id in zip(_answerable(message), sent[len(message.tool_calls) :], strict=True):
+            calls.append(_call_row(id, call.name, dump_json({"invalid_arguments": call.raw})))
+        text = message.text + "".join(unnamed)
+        row: JsonObject = {"role": "assistant", "content": text if text or not calls else None}
+        if message.reasoning and self.reasoning_field:
+            row[self.reasoning_field] = message.reasoning
+        if calls:
+            row["tool_calls"] = calls
+        return row
+
+    def _tool_message(self, message: Message, open_calls: list[tuple[str, str]]) -> bytes:
+        own = message.tool_call_id
+        place = next((n for n, call in enumerate(open_calls) if call[0] == own), None)
+        if place is None:  # strict servers refuse a result without its call
+            text = f"Result of {message.name or 'a tool'}:\n{message.text}"
+            return json_bytes({"role": "user", "content": text})
+        sent = open_calls.pop(place)[1]
+        made = self._written.get(message) if own == sent else None
+        if made is None:
+            row: JsonObject = {"role": "tool", "tool_call_id": sent, "content": message.text}
+            made = json_bytes(row)
+            if own == sent:
+                self._written.put(message, made)
+        return made
+
+
+def _tool_choice(choice: str) -> Any:
+    if choice == "required":
+        return choice
+    return {"type": "function", "function": {"name": choice}}
+
+
+def _call_row(id: str, name: str, arguments: str) -> JsonObject:
+    return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def _answerable(message: Message) -> list[Any]:
+    """Invalid calls that have a name, and so can be sent back as calls."""
+    return [call for call in message.invalid_tool_calls if call.name]
+
+
+def _own_ids(message: Message) -> list[str]:
+    return [call.id for call in (*message.tool_calls, *_answerable(message))]
+
+
+def _sent_ids(message: Message, index: int) -> list[str]:
+    """An id for each call: its own, or one made of its place where it has none or it is taken."""
+    sent: list[str] = []
+    for n, id in enumerate(_own_ids(message)):
+        sent.append(id if id and id not in sent else f"call_{index}_{n}")
+    return sent
+
+
+def _content(parts: Iterable[Part]) -> Any:
+    kept = [part for part in parts if not isinstance(part, ThinkingPart)]
+    if not any(isinstance(part, ImagePart) for part in kept):
+        return "".join(part.text for part in kept if isinstance(part, TextPart))
+    return [
+        {"type": "text", "text": part.text}
+        if isinstance(part, TextPart)
+        else {"type": "image_url", "image_url": {"url": image_url(part.source)}}
+        for part in kept
+    ]
+
+
+def _images_from_tools(images: list[ImagePart]) -> bytes:
+    """Tool messages hold text only, so their images follow in a user message."""
+    return json_bytes({"role": "user", "content": _content(images)})
+
+
+class ChatReader:
+    """Reads one answer."""
+
+    def __init__(self, dialect: ChatDialect, model: str, settings: ModelSettings) -> None:
+        self._dialect = dialect
+        self._model = model
+        self._settings = settings
+        self._calls = CallCollector()
+        self._parts: list[tuple[type[TextPart] | type[ThinkingPart], list[str]]] = []
+        self._refusal: list[str] = []
+        self._finish: str | None = None
+        self._usage: Mapping[str, Any] = {}
+        self._tokens: list[TokenLogprob] = []
+        self._prompt_ids: tuple[int, ...] | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether a finish reason has come."""
+        return self._finish is not None
+
+    def event(self, data: Mapping[str, Any]) -> Iterable[Delta]:
+        """Take one chunk."""
+        return self._take(data, "delta")
+
+    def whole(self, data: Mapping[str, Any]) -> Iterable[Delta]:
+        """Take an answer in one piece; it is over even if it gives no reason."""
+        deltas = list(self._take(data, "message"))
+        if self._finish is None:
+            self._finish = "stop"
+        return deltas
+
+    def _take(self, data: Mapping[str, Any], field: str) -> Iterator[Delta]:
+        model = data.get("model")
+        if isinstance(model, str) and model:
+            self._model = model
+        usage = data.get("usage")
+        if isinstance(usage, Mapping):
+            self._usage = cast("Mapping[str, Any]", usage)
+        choices: Any = data.get("choices")
+        if not isinstance(choices, list) or not choices:
+            return
+        choice: Any = choices[0]  # pyright: ignore[reportUnknownVariableType]
+        if not isinstance(choice, Mapping):
+            return
+        fields = cast("Mapping[str, Any]", choice)
+        self._take_tokens(data, fields)
+        delta = fields.get(field)
+        if isinstance(delta, Mapping):
+            yield from self._take_delta(cast("Mapping[str, Any]", delta))
+        finish = fields.get("finish_reason")
+        if isinstance(finish, str) and finish:
+            self._finish = finish
+
+    def _take_delta(self, delta: Mapping[str, Any]) -> Iterator[Delta]:
+        for field in _REASONING_FIELDS:
+            text = text_of(delta.get(field))
+            if text:
+                self._dialect.learn_reasoning_field(field)
+                self._append(ThinkingPart, text)
+                yield ThinkingDelta(text)
+                break
+        text = text_of(delta.get("content"))
+        if text:
+            self._append(TextPart, text)
+            yield TextDelta(text)
+        refusal = text_of(delta.get("refusal"))
+        if refusal:
+            self._refusal.append(refusal)
+            yield TextDelta(refusal)
+        calls: Any = delta.get("tool_calls")
+        if isinstance(calls, list):
+            for call in cast("list[Any]", calls):
+                if isinstance(call, Mapping):
+                    yield from self._take_call(cast("Mapping[str, Any]", call))
+
+    def _take_call(self, call: Mapping[str, Any]) -> Iterator[Delta]:
+        function: Any = call.get("function")
+        fields = cast("Mapping[str, Any]", function if isinstance(function, Mapping) else {})
+        return self._calls.add(
+            index=call.get("index"),
+            name=fields.get("name"),
+            id=call.get("id"),
+            arguments=fields.get("arguments"),
+        )
+
+    def _take_tokens(self, data: Mapping[str, Any], choice: Mapping[str, Any]) -> None:
+        """Token ids where a server gives them: vLLM's ``token_ids``, llama.cpp's ``id``."""
+        prompt: Any = data.get("prompt_token_ids")
+        if isinstance(prompt, list):
+            self._prompt_ids = tuple(cast("list[int]", prompt))
+        logprobs: Any = choice.get("logprobs")
+        content: Any = cast("Any", logprobs).get("content") if isinstance(logprobs, Mapping) else ()
+        entries = cast("list[dict[str, Any]]", content or [])
+        ids: Any = choice.get("token_ids")
+        if not isinstance(ids, list):
+            ids = [entry.get("id") for entry in entries]
+        for n, id in enumerate(cast("list[Any]", ids)):
+            if isinstance(id, int):
+                entry: dict[str, Any] = entries[n] if n < len(entries) else {}
+                text = entry.get("token") or ""
+                self._tokens.append(TokenLogprob(id, entry.get("logprob"), text))
+
+    def _append(self, kind: type[TextPart] | type[ThinkingPart], text: str) -> None:
+        if not self._parts or self._parts[-1][0] is not kind:
+            self._parts.append((kind, []))
+        self._parts[-1][1].append(text)
+
+    def finish(self) -> tuple[Iterable[Delta], Completion]:
+        """The answer.
+
+        Raises:
+            ModelResponseError: Nothing came that could be one.
+        """
+        if self._finish is None and not (self._parts or self._refusal or len(self._calls)):
+            raise ModelResponseError(f"{self._model!r} sent a reply without any choice")
+        if self._finish == "error":
+            raise ModelResponseError(f"{self._model!r} broke off with finish reason 'error'")
+        parts = tuple(kind("".join(texts)) for kind, texts in self._parts)
+        if self._refusal:
+            parts = (*parts, TextPart("".join(self._refusal)))
+        stop = _STOPS.get(self._finish or "stop", "stop")
+        valid, invalid = self._calls.results(stop)
+        if stop in ("stop", "tool_calls"):
+            stop = "tool_calls" if valid or invalid else "refusal" if self._refusal else "stop"
+        completion = Completion(
+            Message("assistant", parts, tool_calls=valid, invalid_tool_calls=invalid),
+            stop,
+            _usage(self._usage),
+            self._model,
+            prompt_ids=self._prompt_ids,
+            tokens=tuple(self._tokens) or None,
+            sampling=sampling_of(self._settings),
+        )
+        return (), completion
+
+
+def _usage(usage: Mapping[str, Any]) -> Usage:
+    details: Any = usage.get("prompt_tokens_details")
+    cached = cast("Any", details).get("cached_tokens") if isinstance(details, Mapping) else None
+    return Usage(
+        input_tokens=count_of(usage.get("prompt_tokens")),
+        output_tokens=count_of(usage.get("completion_tokens")),
+        cached_tokens=count_of(
+            cached if cached is not None else usage.get("prompt_cache_hit_tokens")
+        ),
+        n_requests=1,
+    )
+
+
+if TYPE_CHECKING:
+    _dialect: Dialect = ChatDialect("")
+    _reader: Reader = ChatReader(ChatDialect(""), "", ModelSettings())

@@ -1,0 +1,209 @@
+"""The one place that speaks HTTP: send a request, read the answer's bytes as they arrive.
+
+It knows no API and parses no body.  Everything that can break below a complete answer is a
+`ModelConnectionError` in one line.  The library underneath is aiohttp; why, with numbers, stands in
+docs/why/dependencies.md.
+
+A client may be used from several event loops, one after the other or side by side (``run_sync``
+makes a loop a call): connections belong to the loop that opened them and are closed when it ends.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
+
+from antiphon.errors import ModelConnectionError, UsageError, clip
+
+if TYPE_CHECKING:
+    import aiohttp
+
+_MAX_ERROR_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """How long each wait may last, in seconds."""
+
+    connect: float = 10.0
+    """Until a connection stands."""
+    read: float = 300.0
+    """Between two pieces of an answer; the first comes after the prompt was computed."""
+    total: float = 3600.0
+    """For one whole request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """An answer whose head has arrived."""
+
+    status: int
+    """The HTTP status."""
+    headers: Mapping[str, str]
+    """The headers; names in any case."""
+    chunks: AsyncIterator[bytes]
+    """The body, piece by piece; raises `ModelConnectionError` when it breaks off."""
+
+    @property
+    def content_type(self) -> str:
+        """The media type in lower case, without its parameters."""
+        return self.headers.get("Content-Type", "").split(";")[0].strip().lower()
+
+    async def read(self, limit_bytes: int = _MAX_ERROR_BYTES) -> bytes:
+        """The rest of the body, cut after `limit_bytes`.
+
+        Raises:
+            ModelConnectionError: The body broke off.
+        """
+        parts: list[bytes] = []
+        size = 0
+        async for chunk in self.chunks:
+            parts.append(chunk[: limit_bytes - size])
+            size += len(chunk)
+            if size >= limit_bytes:
+                break
+        return b"".join(parts)
+
+
+class HttpClient:
+    """Keeps connections for one model; opens nothing until asked."""
+
+    def __init__(self, timeouts: Timeouts | None = None) -> None:
+        """Set up a client.
+
+        Args:
+            timeouts: How long each wait may last.
+        """
+        self.timeouts = timeouts or Timeouts()
+        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, _Pool] = WeakKeyDictionary()
+        self._proxies: dict[str, str | None] = {}
+
+    @asynccontextmanager
+    async def request(
+        self, method: str, url: str, *, headers: Mapping[str, str], body: bytes | None = None
+    ) -> AsyncGenerator[Response, None]:
+        """Send a request and give the answer while it arrives.
+
+        Args:
+            method: ``GET`` or ``POST``.
+            url: Where to.
+            headers: All headers.
+            body: The body.
+
+        Raises:
+            ModelConnectionError: There is no answer, or not within the time.
+            UsageError: The URL is none.
+        """
+        import aiohttp
+
+        session = await self._session()
+        origin = _origin(url)
+        try:
+            response = await session.request(
+                method,
+                url,
+                data=body,
+                headers=headers,
+                allow_redirects=False,
+                proxy=self._proxy(url),
+            )
+        except aiohttp.InvalidURL as error:
+            raise UsageError(f"not a URL: {clip(url)}") from error
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise ModelConnectionError(_connect_message(error, origin, self.timeouts)) from error
+        async with response:
+            yield Response(response.status, response.headers, self._chunks(response, origin))
+
+    async def close(self) -> None:
+        """Close the connections of the running loop. May be called twice."""
+        pool = self._pools.pop(asyncio.get_running_loop(), None)
+        if pool is not None:
+            await pool.keeper.aclose()
+
+    async def _chunks(
+        self, response: "aiohttp.ClientResponse", origin: str
+    ) -> AsyncGenerator[bytes, None]:
+        import aiohttp
+
+        try:
+            async for chunk in response.content.iter_any():
+                yield chunk
+        except TimeoutError as error:
+            raise ModelConnectionError(
+                f"{origin} fell silent in mid-answer for more than {self.timeouts.read:g} s"
+            ) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise ModelConnectionError(
+                f"the connection to {origin} broke in mid-answer ({_reason(error)})"
+            ) from error
+
+    async def _session(self) -> "aiohttp.ClientSession":
+        loop = asyncio.get_running_loop()
+        pool = self._pools.get(loop)
+        if pool is None:
+            keeper = _open_session(self.timeouts)
+            # The generator waits for nothing before it yields, so no other task runs here.
+            pool = self._pools[loop] = _Pool(await anext(keeper), keeper)
+        return pool.session
+
+    def _proxy(self, url: str) -> str | None:
+        parts = urlsplit(url)
+        if parts.netloc not in self._proxies:
+            from urllib.request import getproxies, proxy_bypass
+
+            bypass = proxy_bypass(parts.hostname or "")
+            self._proxies[parts.netloc] = None if bypass else getproxies().get(parts.scheme)
+        return self._proxies[parts.netloc]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pool:
+    """The session of one loop, and the generator whose end closes it."""
+
+    session: "aiohttp.ClientSession"
+    keeper: "AsyncGenerator[aiohttp.ClientSession, None]"
+
+
+async def _open_session(timeouts: Timeouts) -> "AsyncGenerator[aiohttp.ClientSession, None]":
+    """Hold a session until closed: by `HttpClient.close`, or by the loop, which closes its
+    generators."""
+    import aiohttp
+
+    session = aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(
+            total=timeouts.total, sock_connect=timeouts.connect, sock_read=timeouts.read
+        ),
+        headers={"Accept-Encoding": "identity", "User-Agent": "antiphon"},
+    )
+    try:
+        yield session
+    finally:
+        await session.close()
+
+
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.hostname or ''}" + (f":{parts.port}" if parts.port else "")
+
+
+def _connect_message(error: BaseException, origin: str, timeouts: Timeouts) -> str:
+    import aiohttp
+
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return f"no connection to {origin} within {timeouts.connect:g} s; is the address right?"
+    if isinstance(error, TimeoutError):
+        return f"{origin} did not answer within {timeouts.read:g} s"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return f"cannot connect to {origin} ({_reason(error)}); is the server running?"
+    return f"{origin} closed the connection before it answered ({_reason(error)})"
+
+
+def _reason(error: BaseException) -> str:
+    inner: object = getattr(error, "os_error", None) or error
+    text = getattr(inner, "strerror", None) or str(inner) or type(error).__name__
+    return " ".join(str(text).split())[:160]

@@ -1,0 +1,208 @@
+"""A model behind an HTTP API, whatever its dialect: streaming, and what to do when it breaks.
+
+The answer is always streamed.  A stream that ends before the server said that the answer is over is
+broken: nothing of it is an answer, a `Retry` tells the consumer to discard what it was shown, and
+the request is made again.  A server that answers with one JSON body is taken as it is.
+"""
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from antiphon.errors import ModelConnectionError, ModelError, ModelResponseError, clip
+from antiphon.messages import Completion, Conversation, Delta
+from antiphon.models._chat import ChatDialect
+from antiphon.models._dialect import Dialect, Reader, Request
+from antiphon.models._http import HttpClient, Response, Timeouts
+from antiphon.models._model import Model, ModelOutput, ModelSettings, Retry
+from antiphon.models._refusals import ServerFailedError, error_of_event, error_of_response
+from antiphon.models._retries import RetryPolicy
+from antiphon.models._sse import LineDecoder, SseDecoder
+
+_log = logging.getLogger(__name__)
+
+
+class RemoteModel:
+    """A model that is asked over HTTP."""
+
+    def __init__(
+        self,
+        spec: str,
+        dialect: Dialect,
+        *,
+        base_url: str,
+        model: str,
+        key: str | None = None,
+        key_name: str = "ANTIPHON_API_KEY",
+        retries: RetryPolicy | None = None,
+        timeouts: Timeouts | None = None,
+    ) -> None:
+        """Set up a model; nothing is opened until it is asked.
+
+        Args:
+            spec: How it was named.
+            dialect: The JSON that the server speaks.
+            base_url: Where the API begins, e.g. ``http://localhost:8000/v1``.
+            model: The server's name of the model, for messages.
+            key: The key, if the server wants one.
+            key_name: The environment variable the key comes from, for messages.
+            retries: When a request is made again.
+            timeouts: How long each wait may last.
+        """
+        self._spec = spec
+        self._dialect = dialect
+        self._base_url = base_url.rstrip("/")
+        self._model = model
+        self._key = key
+        self._key_name = key_name
+        self._retries = retries or RetryPolicy()
+        self._client = HttpClient(timeouts)
+        self._reached = False
+
+    @property
+    def spec(self) -> str:
+        """How the model was named."""
+        return self._spec
+
+    async def stream(
+        self, conversation: Conversation, settings: ModelSettings | None = None
+    ) -> AsyncIterator[ModelOutput]:
+        """Complete a conversation.
+
+        Raises:
+            ModelError: There is no completion, also not after asking again.
+        """
+        request = self._dialect.request(conversation, settings or ModelSettings())
+        n_tries = 0
+        while True:
+            try:
+                async with aclosing(self._attempt(request)) as outputs:
+                    async for output in outputs:
+                        yield output
+                return
+            except ModelError as error:
+                n_tries += 1
+                wait = self._retries.wait(error, n_tries)
+                if wait is None or self._never_reached(error):
+                    raise _tried(error, n_tries) from error
+                reason = str(error)
+            _log.debug("%s: asking again in %.2f s: %s", self._spec, wait, reason)
+            yield Retry(reason, wait)
+            await asyncio.sleep(wait)
+
+    async def close(self) -> None:
+        """Close the connections of the running event loop."""
+        await self._client.close()
+
+    def _never_reached(self, error: ModelError) -> bool:
+        """Whether the endpoint has been dead from the start: then the address is wrong, not the
+        day."""
+        return (
+            isinstance(error, ModelConnectionError)
+            and not isinstance(error, ServerFailedError)
+            and not self._reached
+        )
+
+    async def _attempt(self, request: Request) -> AsyncGenerator[Delta | Completion, None]:
+        started = time.perf_counter()
+        first: float | None = None
+        url = self._base_url + request.path
+        headers = {"Content-Type": "application/json", **self._dialect.headers(self._key)}
+        async with self._client.request(
+            "POST", url, headers=headers, body=request.body
+        ) as response:
+            self._reached = True
+            if response.status != 200:
+                raise await self._refused(response, url)
+            reader = request.reader()
+            async with aclosing(self._deltas(response, request, reader, url)) as deltas:
+                async for delta in deltas:
+                    if first is None:
+                        first = time.perf_counter() - started
+                    yield delta
+        rest, completion = reader.finish()
+        for delta in rest:
+            yield delta
+        yield replace(completion, time_to_first_token=first, duration=time.perf_counter() - started)
+
+    async def _refused(self, response: Response, url: str) -> ModelError:
+        return error_of_response(
+            response.status,
+            response.headers,
+            await response.read(),
+            url=url,
+            model=self._model,
+            key_name=self._key_name,
+            now=time.time(),
+        )
+
+    async def _deltas(
+        self, response: Response, request: Request, reader: Reader, url: str
+    ) -> AsyncGenerator[Delta, None]:
+        kind = response.content_type
+        if kind == "application/json" and not request.lines:
+            for delta in self._whole(await response.read(1 << 30), reader, url):
+                yield delta
+            return
+        if kind == "text/html":
+            raise ModelError(
+                f"{url} answers with a web page, not a completion; is the address right?"
+            )
+        decoder = LineDecoder() if request.lines else SseDecoder()
+        done = False
+        async for chunk in response.chunks:
+            for text in decoder.feed(chunk):
+                if text == "[DONE]":
+                    done = True
+                elif text:
+                    for delta in self._event(text, reader, url):
+                        yield delta
+        for text in decoder.finish():
+            if text == "[DONE]":
+                done = True
+            else:
+                for delta in self._event(text, reader, url):
+                    yield delta
+        if not (reader.complete or done):
+            raise ModelConnectionError(f"the stream from {url} ended before the answer was over")
+
+    def _event(self, text: str, reader: Reader, url: str) -> Iterable[Delta]:
+        try:
+            data: Any = json.loads(text)
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise ModelResponseError(
+                f"{url} streamed an event that is not JSON: {clip(text)}"
+            ) from error
+        if not isinstance(data, dict):
+            raise ModelResponseError(f"{url} streamed {clip(text)} where an object belongs")
+        fields = cast("dict[str, Any]", data)
+        if fields.get("error"):
+            raise error_of_event(fields["error"], url=url, model=self._model)
+        return reader.event(fields)
+
+    def _whole(self, body: bytes, reader: Reader, url: str) -> Iterable[Delta]:
+        try:
+            data: Any = json.loads(body.decode("utf-8", "replace"))
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise ModelResponseError(f"{url} answered with broken JSON") from error
+        if not isinstance(data, Mapping):
+            raise ModelResponseError(f"{url} answered {clip(data)} where an object belongs")
+        fields = cast("Mapping[str, Any]", data)
+        if fields.get("error"):
+            raise error_of_event(fields["error"], url=url, model=self._model)
+        return reader.whole(fields)
+
+
+def _tried(error: ModelError, n_tries: int) -> ModelError:
+    if n_tries > 1:
+        error.args = (f"{error.args[0]}, after {n_tries} tries",)
+    return error
+
+
+if TYPE_CHECKING:
+    _model: Model = RemoteModel("", ChatDialect(""), base_url="", model="")

@@ -1,0 +1,66 @@
+"""JSON as it goes over a wire that must be UTF-8, and texts and ids that strict servers accept.
+
+A tool may return text with lone surrogates (an undecodable file name); such text cannot be sent, so
+each becomes U+FFFD here, on the way out, and stays what it was in the record.
+"""
+
+import base64
+import json
+import mimetypes
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from antiphon.errors import ModelError, clip
+
+
+def json_bytes(value: Any) -> bytes:
+    """Compact JSON, UTF-8, lone surrogates replaced.
+
+    >>> json_bytes({"text": "caf\\u00e9 \\ud800"}).decode()
+    '{"text":"café �"}'
+    """
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
+
+
+def new_call_id() -> str:
+    """An id for a call that came without one."""
+    return f"call_{secrets.token_hex(8)}"
+
+
+def image_url(source: str) -> str:
+    """A URL or data URI as it is; a file as a data URI.
+
+    Raises:
+        ModelError: The file cannot be read.
+    """
+    if source.startswith(("http://", "https://", "data:")):
+        return source
+    try:
+        data = Path(source).read_bytes()
+    except OSError as error:
+        raise ModelError(f"cannot read the image {clip(source)}: {error.strerror}") from error
+    kind = mimetypes.guess_type(source)[0] or "image/png"
+    return f"data:{kind};base64,{base64.b64encode(data).decode()}"
+
+
+def text_of(value: Any) -> str:
+    """Text out of a content field: a string, a list of text parts, or nothing."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return "".join(text_of(part) for part in value)  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, Mapping):
+        inner: Any = value.get("text")  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+        return inner if isinstance(inner, str) else ""
+    return ""
+
+
+def count_of(value: Any) -> int:
+    """A token count out of a usage field; 0 where there is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
