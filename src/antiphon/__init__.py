@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from antiphon.encode import Encoder, LossPolicy
     from antiphon.events import Trajectory
     from antiphon.messages import (
         Conversation,
@@ -26,8 +27,10 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Conversation",
+    "Encoder",
     "ImagePart",
     "InvalidToolCall",
+    "LossPolicy",
     "Message",
     "TextPart",
     "ThinkingPart",
@@ -40,6 +43,7 @@ __all__ = [
 
 # Where each public name lives.  `tests/test_public_surface.py` holds it equal to the imports above.
 _ROOMS = {
+    "encode": ("Encoder", "LossPolicy"),
     "events": ("Trajectory",),
     "messages": (
         "Conversation",

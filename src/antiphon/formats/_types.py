@@ -1,14 +1,14 @@
 """The values and the Protocol that every family shares.
 
-A Format is the only place that knows a family's text.  It renders a Conversation into `Piece`s, each
-with an author; it parses what the model wrote, fed in any chunks; and it gives the Grammar of what
-the model may write.  Formats never load a tokenizer and never see a Python function.
+A Format is the only place that knows a family's text.  It renders a Conversation into `Piece`s,
+each with an author; it parses what the model wrote, fed in any chunks; and it gives the Grammar of
+what the model may write.  Formats never load a tokenizer and never see a Python function.
 
 Life of a completion: ``prompt = fmt.render(conversation, generate=True)``; the model continues
 ``prompt.text``; ``fmt.parser(tools=..., start=prompt.start)`` reads the continuation.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Protocol
@@ -28,8 +28,8 @@ class Piece:
     text: str
     """The text, exactly."""
     author: Author
-    """``frame``: the family's own text; ``given``: the model reads it; ``written``: the model writes it,
-    its end mark included."""
+    """``frame``: the family's own text; ``given``: the model reads it; ``written``: the model
+    writes it, its end mark included."""
     message: int | None = None
     """Which message of the conversation it comes from; ``None`` for the family's own."""
     special: bool = False
@@ -56,25 +56,38 @@ class Rendered:
     def runs(self) -> tuple[tuple[Piece, ...], ...]:
         """The pieces in the groups that a tokenizer must take as one text each.
 
-        A special piece stands alone: it is one token.  Neighbouring text is joined, as in the family's
-        own template, except where the writer changes: what the model writes begins and ends at a
-        token boundary, when it is served and when it is trained.
+        A special piece stands alone: it is one token.  Neighbouring text is joined, as in the
+        family's own template, except where the writer changes: what the model writes begins and
+        ends at a token boundary, when it is served and when it is trained.
+        """
+        return self.cut(lambda mark: True)
+
+    def cut(self, is_mark: Callable[[str], bool]) -> tuple[tuple[Piece, ...], ...]:
+        """`runs` for a vocabulary that lacks some of the family's special tokens.
+
+        Args:
+            is_mark: Whether the vocabulary has a special token of that text.  Where it has not, a
+                special piece is text like its neighbours, as the server's own tokenizer takes it.
         """
         runs: list[list[Piece]] = []
+        joins = False
         for piece in self.pieces:
-            last = runs[-1][-1] if runs else None
             if not piece.text:
                 continue
-            if (
-                last is None
-                or piece.special
-                or last.special
-                or (piece.author == "written") != (last.author == "written")
-            ):
-                runs.append([piece])
-            else:
+            mark = piece.special and is_mark(piece.text)
+            if joins and not mark and _writer(piece) == _writer(runs[-1][-1]):
                 runs[-1].append(piece)
+            else:
+                runs.append([piece])
+            joins = not mark
         return tuple(tuple(run) for run in runs)
+
+
+def _writer(piece: Piece) -> int | None:
+    """Which message a model wrote the piece in; ``None`` for what it reads."""
+    if piece.author != "written":
+        return None
+    return -1 if piece.message is None else piece.message
 
 
 class StreamParser(Protocol):
@@ -98,7 +111,8 @@ class StreamParser(Protocol):
 
 
 class Format(Protocol):
-    """How one model family writes and reads a Conversation.  A frozen dataclass; variants are fields."""
+    """How one model family writes and reads a Conversation.  A frozen dataclass; variants are
+    fields."""
 
     @property
     def name(self) -> str:
@@ -142,7 +156,8 @@ class Format(Protocol):
 
         Args:
             tools: The tools on offer.
-            choice: ``auto``: text, then calls or none; ``required``: at least one call; or a tool's name.
+            choice: ``auto``: text, then calls or none; ``required``: at least one call; or a
+            tool's name.
             parallel: Whether more than one call may be written.
             start: Where the prompt left off.
         """

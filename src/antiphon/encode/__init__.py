@@ -1,0 +1,23 @@
+"""From conversations to tokens, labels and loss weights.
+
+Start with `_encoder.py`; `_policy.py` says which tokens count, `_example.py` what training reads,
+and `_load.py` where vocabularies come from.  Needs the extra ``tokenizers``; knows no model
+family, reads no dataset, and runs without a network unless a vocabulary has to be fetched.
+"""
+
+from antiphon.encode._encoder import Encoder
+from antiphon.encode._example import IGNORE, TrainingExample
+from antiphon.encode._load import load_tokenizer
+from antiphon.encode._policy import LossPolicy, list_policies
+from antiphon.encode._tokenizer import FastTokenizer, Tokenizer
+
+__all__ = [
+    "IGNORE",
+    "Encoder",
+    "FastTokenizer",
+    "LossPolicy",
+    "Tokenizer",
+    "TrainingExample",
+    "list_policies",
+    "load_tokenizer",
+]

@@ -1,0 +1,298 @@
+"""From a conversation to the tokens that a model is served and the tokens that it is trained on.
+
+A Format says who wrote each piece; a `LossPolicy` says which of them count; the `Encoder` joins
+both over one tokenization.  It knows no family and reads no dataset.
+
+The text is cut where authorship passes between model and server: generation starts at a hard token
+boundary when a model is served, so it does here.  Within such a region adjacent text is encoded as
+one; a ``special`` piece is one mark where the vocabulary has it and text where it has not; no other
+piece becomes a mark.  So the tokens before a written span are those of
+``encode_prompt(fmt.render(conversation before it, generate=True))``.
+
+Where a message's ``metadata["token_ids"]`` holds the ids that were sampled, they stand for its
+text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, chain, groupby, islice
+from typing import TYPE_CHECKING, cast
+from unicodedata import normalize
+
+from antiphon.encode._example import IGNORE, TrainingExample
+from antiphon.encode._numpy import np
+from antiphon.encode._policy import LossPolicy, MessageWeights, Weighted
+from antiphon.encode._tokenizer import Tokenizer
+from antiphon.errors import EncodeError, clip
+from antiphon.formats import Format, Piece, Rendered
+from antiphon.messages import Conversation, Message
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_BATCH = 64
+_CACHED_CHARS = 64
+
+
+_KEEP = "surrogateescape"
+_SERVER = -1
+
+
+@dataclass(slots=True)
+class _Run:
+    """Adjacent pieces of one side, as positions in a plan's parts."""
+
+    start: int
+    end: int
+    message: int
+    """Which message a model wrote here; `_SERVER` for what no model wrote."""
+    pieces: list[Piece]
+    n_end_marks: int = 0
+    """How many parts at its end are marks that end the turn."""
+
+    @property
+    def written(self) -> bool:
+        return self.message != _SERVER
+
+
+@dataclass(slots=True)
+class _Plan:
+    """A rendered conversation as parts that are encoded apart: texts, marks, recorded ids."""
+
+    conversation: Conversation
+    parts: list[str | list[int]]
+    runs: list[_Run]
+
+
+class Encoder:
+    """Encodes conversations for one vocabulary, one format and one policy.
+
+    Args:
+        tokenizer: The model's vocabulary.
+        fmt: The model's format.
+        loss: Which tokens count; a policy or its name.
+
+    >>> from antiphon.encode import load_tokenizer
+    >>> from antiphon.formats.smollm2 import FORMAT
+    >>> from antiphon.messages import Message
+    >>> encoder = Encoder(load_tokenizer("qwen2_5"), FORMAT)
+    >>> example = encoder.encode(Conversation((Message.user("2+2?"), Message.assistant("4"))))
+    >>> example.show(color=False).splitlines()[-1]
+    '⟦4<|im_end|>⟧'
+    """
+
+    def __init__(
+        self, tokenizer: Tokenizer, fmt: Format, *, loss: LossPolicy | str = "default"
+    ) -> None:
+        self.tokenizer = tokenizer
+        self.format = fmt
+        self.loss = LossPolicy.named(loss) if isinstance(loss, str) else loss
+        self._cache: dict[str, list[int]] = {}
+
+    def encode(self, conversation: Conversation) -> TrainingExample:
+        """The tokens, labels and weights of one conversation, rendered once.
+
+        Spans that the family rewrites in later history are not trained here, since the model would
+        not have written them so; `encode_all` trains those too.
+
+        Raises:
+            RenderError: The family cannot express a message.
+            EncodeError: Recorded ids or text do not fit the vocabulary.
+        """
+        return next(self._finish([self._plan(conversation, self.format.render(conversation))]))
+
+    def encode_all(self, conversation: Conversation) -> list[TrainingExample]:
+        """One example, or several where the family rewrites history.
+
+        Each example is a text that the server would have sent, and no written span is trained
+        twice.
+
+        Raises:
+            RenderError: The family cannot express a message.
+            EncodeError: Recorded ids or text do not fit the vocabulary.
+        """
+        return list(self._finish(list(self._plans(conversation))))
+
+    def encode_many(self, conversations: Iterable[Conversation]) -> Iterator[list[TrainingExample]]:
+        """`encode_all` of each conversation, in order, tokenized in batches.
+
+        Raises:
+            RenderError: The family cannot express a message.
+            EncodeError: Recorded ids or text do not fit the vocabulary.
+        """
+        stream = iter(conversations)
+        while batch := list(islice(stream, _BATCH)):
+            plans = [list(self._plans(conversation)) for conversation in batch]
+            examples = self._finish([plan for group in plans for plan in group])
+            for group in plans:
+                yield list(islice(examples, len(group)))
+
+    def encode_prompt(self, rendered: Rendered) -> list[int]:
+        """The ids that a server is sent for a rendered prompt."""
+        parts, _ = _cut(rendered, self.tokenizer)
+        return [i for ids in self._ids([parts]) for part in ids for i in part]
+
+    # ---- planning -----------------------------------------------------------------------------
+
+    def _plans(self, conversation: Conversation) -> Iterator[_Plan]:
+        """The renderings that train every written span once, from the longest down."""
+        end, done = len(conversation.messages), set[int]()
+        while True:
+            part = replace(conversation, messages=conversation.messages[:end])
+            rendered = self.format.render(part)
+            yield self._plan(part, rendered, done)
+            written = {_side(p) for p in rendered.pieces} - {_SERVER}
+            done |= written.difference(rendered.changed)
+            left = [i for i in rendered.changed if i not in done and i in written]
+            if not left:
+                return
+            end = max(left) + 1
+
+    def _plan(
+        self, conversation: Conversation, rendered: Rendered, done: Collection[int] = ()
+    ) -> _Plan:
+        parts, runs = _cut(rendered, self.tokenizer, self.format.stop)
+        messages = list(conversation.messages)
+        for i in {*rendered.changed, *done}:
+            messages[i] = replace(messages[i], loss=0.0)
+        plan = _Plan(replace(conversation, messages=tuple(messages)), parts, runs)
+        for run in runs:
+            if run.written and run.message not in rendered.changed:
+                self._use_recorded(plan, run)
+        return plan
+
+    def _use_recorded(self, plan: _Plan, run: _Run) -> None:
+        """Put the ids that were sampled in the place of the span's text; its end marks stay."""
+        recorded = plan.conversation.messages[run.message].metadata.get("token_ids")
+        if recorded is None:
+            return
+        if not isinstance(recorded, list) or not all(isinstance(i, int) for i in recorded):
+            raise EncodeError(
+                f"message {run.message}: token_ids must be a list of integers, got {clip(recorded)}"
+            )
+        if sum(other.message == run.message for other in plan.runs) > 1:
+            raise EncodeError(
+                f"message {run.message} is written in several spans, so that its token_ids have no "
+                "one place; leave token_ids out"
+            )
+        ids = cast("list[int]", recorded)
+        self.tokenizer.decode(ids)
+        body = run.end - run.n_end_marks
+        marks = [i for part in plan.parts[body : run.end] for i in part if isinstance(i, int)]
+        if marks and ids[-len(marks) :] == marks:
+            ids = ids[: -len(marks)]
+        plan.parts[run.start : body] = [ids, *([[]] * (body - run.start - 1))]
+
+    # ---- encoding -----------------------------------------------------------------------------
+
+    def _finish(self, plans: Sequence[_Plan]) -> Iterator[TrainingExample]:
+        encoded = self._ids([plan.parts for plan in plans])
+        return (self._example(plan, ids) for plan, ids in zip(plans, encoded, strict=True))
+
+    def _ids(self, plans: Sequence[Sequence[str | list[int]]]) -> list[list[list[int]]]:
+        """The ids of each part; short texts and those seen in this batch are encoded once."""
+        known = dict(self._cache)
+        missing = list(
+            {p: None for parts in plans for p in parts if isinstance(p, str) and p not in known}
+        )
+        known.update(
+            zip(missing, self.tokenizer.encode_batch(missing) if missing else (), strict=True)
+        )
+        if len(self._cache) < 4096:
+            self._cache.update((t, known[t]) for t in missing if len(t) <= _CACHED_CHARS)
+        return [[known[p] if isinstance(p, str) else p for p in parts] for parts in plans]
+
+    def _example(self, plan: _Plan, ids: list[list[int]]) -> TrainingExample:
+        starts: list[int] = [0, *accumulate(map(len, ids))]
+        token_ids = np.fromiter(chain.from_iterable(ids), dtype=np.int64, count=starts[-1])
+        weights = np.zeros(len(token_ids), dtype=np.float32)
+        of_message = self.loss.message_weights(plan.conversation)
+        reads = any(m.given for m in of_message) or self.loss.base == "all"
+        turns: list[tuple[int, int, int]] = []
+        for run in plan.runs:
+            start, end = starts[run.start], starts[run.end]
+            if run.written:
+                body = starts[run.end - run.n_end_marks]
+                turns.append((run.message, start, end))
+                weights[start:end] = of_message[run.message].written
+                weights[start:body] *= self._scaled(plan, run, token_ids[start:body])
+                if _broke_off(plan.conversation.messages[run.message]):
+                    weights[body:end] = 0.0
+            elif reads:
+                weights[start:end] = self._read(run, token_ids[start:end], of_message)
+        labels = np.where(weights > 0, token_ids, IGNORE)
+        return TrainingExample(token_ids, labels, weights, tuple(turns), self.tokenizer)
+
+    def _read(
+        self, run: _Run, ids: npt.NDArray[np.int64], of_message: Sequence[MessageWeights]
+    ) -> npt.NDArray[np.float32]:
+        """The weights of a stretch that no model wrote."""
+        parts = [(piece.text, self._piece_weight(piece, of_message)) for piece in run.pieces]
+        return self._spread(ids, parts)
+
+    def _piece_weight(self, piece: Piece, of_message: Sequence[MessageWeights]) -> float:
+        if self.loss.base == "all":
+            return 1.0 if piece.message is None else of_message[piece.message].given
+        if piece.message is None or piece.author != "given":
+            return 0.0
+        return of_message[piece.message].given
+
+    def _scaled(
+        self, plan: _Plan, run: _Run, ids: npt.NDArray[np.int64]
+    ) -> float | npt.NDArray[np.float32]:
+        """The scales' weights of a written span without its end mark."""
+        if not self.loss.scales:
+            return 1.0
+        text = b"".join(map(self.tokenizer.token_bytes, ids.tolist()))
+        query = _query(plan.conversation, run.message)
+        return self._spread(ids, self.loss.split(text.decode("utf-8", _KEEP), query))
+
+    def _spread(self, ids: npt.NDArray[np.int64], parts: Weighted) -> npt.NDArray[np.float32]:
+        """For each token the weight of the part that its first byte lies in."""
+        spelled = [len(self.tokenizer.token_bytes(i)) for i in ids.tolist()]
+        sizes = [len(part.encode("utf-8", _KEEP)) for part, _ in parts]
+        if sum(spelled) != sum(sizes):  # the vocabulary composes characters before it encodes
+            sizes = [len(normalize("NFC", part).encode("utf-8", _KEEP)) for part, _ in parts]
+        starts = np.cumsum([0, *spelled])[:-1]
+        where = np.searchsorted(np.cumsum(sizes), starts, side="right")
+        weights = np.array([weight for _, weight in parts] or [0.0], dtype=np.float32)
+        return weights[where.clip(max=len(weights) - 1)]
+
+
+def _query(conversation: Conversation, index: int) -> str:
+    """The text that a message answers: of the last message before it that no model wrote."""
+    before = (m for m in reversed(conversation.messages[:index]) if m.role != "assistant")
+    return next((m.text for m in before), "")
+
+
+def _broke_off(message: Message) -> bool:
+    """Whether the model was stopped before it ended its turn, so that it wrote no end mark."""
+    return message.metadata.get("stop_reason") in ("length", "cancelled", "error")
+
+
+def _cut(
+    rendered: Rendered, tokenizer: Tokenizer, stop: Collection[str] = ()
+) -> tuple[list[str | list[int]], list[_Run]]:
+    """A rendering as parts that are encoded apart, and the runs of one side and message over
+    them."""
+    parts: list[str | list[int]] = []
+    runs: list[_Run] = []
+    groups = rendered.cut(lambda mark: tokenizer.mark_id(mark) is not None)
+    for side, members in groupby(groups, key=lambda group: _side(group[0])):
+        run = _Run(len(parts), 0, message=side, pieces=[])
+        for group in members:
+            first, run.pieces = group[0], [*run.pieces, *group]
+            mark = tokenizer.mark_id(first.text) if first.special and len(group) == 1 else None
+            parts.append("".join(p.text for p in group) if mark is None else [mark])
+            ends = mark is not None and first.text in stop
+            run.n_end_marks = run.n_end_marks + 1 if ends else 0
+        run.end = len(parts)
+        runs.append(run)
+    return parts, runs
+
+
+def _side(piece: Piece) -> int:
+    """The message that a model wrote the piece in; -1 for what no model wrote."""
+    return piece.message if piece.author == "written" and piece.message is not None else _SERVER
