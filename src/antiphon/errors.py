@@ -16,6 +16,7 @@
     │   ├── RateLimitError                     the server asks to wait; has retry_after in seconds
     │   ├── ContextLengthError                 the conversation is longer than the model's context
     │   └── ModelResponseError                 the server answered something that is no completion
+    ├── ToolError (RuntimeError)               raised by a tool: its message is what the model is told
     └── RunError (RuntimeError)                a run that cannot start or go on
 
 A message says what happened, what was given and what to do, in one line.  What a *model* did wrong
@@ -41,6 +42,7 @@ __all__ = [
     "RunError",
     "SpanError",
     "ToolDefinitionError",
+    "ToolError",
     "UnknownNameError",
     "UsageError",
     "clip",
@@ -183,6 +185,10 @@ class ContextLengthError(ModelError):
 
 class ModelResponseError(ModelError):
     """The server answered something that is no completion."""
+
+
+class ToolError(AntiphonError, RuntimeError):
+    """Raised inside a tool to answer the model: the message is the answer, word for word."""
 
 
 class RunError(AntiphonError, RuntimeError):

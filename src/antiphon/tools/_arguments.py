@@ -1,0 +1,403 @@
+"""From the JSON a model wrote to the Python values of a call, or to an answer it can act on.
+
+Strict first: what is right costs one pass.  What is not is read again leniently, then with JSON
+text unpacked where an array or object was expected; each slip that was mended is recorded.  Text
+for a text parameter is never touched, and text that is not JSON is never guessed at.
+"""
+
+import difflib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from antiphon.errors import ToolDefinitionError
+from antiphon.tools._schema import Schema, plain_schema, undescribable
+from antiphon.tools._signature import Parameter, Signature
+
+Values = dict[str, Any]
+_SCALAR_TYPES = frozenset({"string", "integer", "number", "boolean", "null"})
+_CONTAINER_ERRORS = frozenset(
+    {
+        "list_type",
+        "tuple_type",
+        "set_type",
+        "frozen_set_type",
+        "iterable_type",
+        "dict_type",
+        "mapping_type",
+        "model_type",
+        "model_attributes_type",
+        "dataclass_type",
+        "dataclass_exact_type",
+        "named_tuple_type",
+        "arguments_type",
+    }
+)
+_KINDS = ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "text"), (list, "array"))
+
+
+class Rejected(Exception):
+    """The arguments cannot be used; the message is what the model is told."""
+
+
+class ArgumentReader:
+    """Reads the arguments of one tool; the validator is built on first use and kept.
+
+    Args:
+        name: The tool's name, for answers.
+        schema: The JSON Schema that the model was shown.
+        signature: What the function takes.
+        whole: A class whose instance the arguments make, in place of a signature.
+    """
+
+    def __init__(
+        self, name: str, schema: Schema, signature: Signature, whole: type | None = None
+    ) -> None:
+        self.name = name
+        self.schema = schema
+        self.signature = signature
+        self.whole = whole
+        self.properties: dict[str, Schema] = schema.get("properties", {})
+        self._scalar = whole is None and all(_is_scalar(p) for p in signature.parameters)
+        self._optional = {
+            p.name for p in signature.parameters if not p.required and not _takes_null(p)
+        }
+        self._validator: Any = None
+
+    def read(self, arguments: str | bytes | Mapping[str, Any] | None) -> tuple[Values, list[str]]:
+        """The values to call the function with, and what was mended to get them.
+
+        Only what the model sent is in the values: defaults are left to Python.
+
+        Raises:
+            Rejected: They cannot be used.
+        """
+        validator = self._validator or self._build()
+        try:
+            if isinstance(arguments, str | bytes):
+                if (
+                    "NaN" in arguments or "Infinity" in arguments
+                    if isinstance(arguments, str)
+                    else b"N" in arguments
+                ):
+                    self._refuse_nan(arguments)
+                return validator.validate_json(arguments, strict=True), []
+            if arguments is None:
+                return validator.validate_json("{}", strict=True), []
+            if self._scalar:
+                return validator.validate_python(arguments, strict=True), []
+            return validator.validate_json(self._dump(arguments), strict=True), []
+        except ValueError as error:
+            return self._mend(arguments, error)
+
+    def prepare(self) -> None:
+        """Build the validator now.
+
+        Raises:
+            ToolDefinitionError: pydantic cannot build one.
+        """
+        if self._validator is None:
+            self._build()
+
+    def _build(self) -> Any:
+        from typing import NotRequired, Required
+
+        from pydantic import ConfigDict, TypeAdapter
+        from typing_extensions import TypedDict
+
+        if self.whole is not None:
+            self._validator = TypeAdapter[Any](self.whole).validator
+            return self._validator
+        fields: dict[str, Any] = {}
+        for parameter in self.signature.parameters:
+            if parameter.kind != "context":
+                wrap: Any = Required if parameter.required else NotRequired
+                fields[parameter.name] = wrap[parameter.annotation]
+        shape: Any = TypedDict("Arguments", fields)  # type: ignore[operator]  # fields are made here
+        shape.__pydantic_config__ = ConfigDict(
+            extra="forbid", allow_inf_nan=False, ser_json_inf_nan="constants"
+        )
+        try:
+            self._validator = TypeAdapter[Any](shape).validator
+        except Exception as error:
+            raise self._blame(error) from error
+        return self._validator
+
+    def _blame(self, error: Exception) -> ToolDefinitionError:
+        from pydantic import TypeAdapter
+
+        for parameter in self.signature.parameters:
+            try:
+                TypeAdapter[Any](parameter.annotation)
+            except Exception as cause:
+                return undescribable(self.signature, parameter, cause)
+        return ToolDefinitionError(
+            f"{self.signature.where}: tool {self.name!r} has no validator ({error})"
+        )
+
+    def _dump(self, arguments: Mapping[str, Any]) -> bytes:
+        from pydantic_core import to_json
+
+        try:
+            return to_json(arguments, inf_nan_mode="constants")
+        except (ValueError, TypeError) as error:
+            raise self._rejected(
+                [f"they cannot be written as JSON ({error})"], arguments
+            ) from error
+
+    def _refuse_nan(self, text: str | bytes) -> None:
+        """NaN and Infinity are not JSON, though many parsers take them."""
+
+        def refuse(name: str) -> Any:
+            raise self._rejected([f"{name} is not JSON"], text)
+
+        try:
+            json.loads(text, parse_constant=refuse)
+        except (ValueError, RecursionError):
+            return  # the validator says what is wrong, with the position
+
+    def _mend(
+        self, arguments: str | bytes | Mapping[str, Any] | None, error: ValueError
+    ) -> tuple[Values, list[str]]:
+        if isinstance(error, UnicodeError):
+            raise self._rejected([f"they are not valid UTF-8 ({error.reason})"], arguments)  # type: ignore[attr-defined]
+        if not hasattr(error, "errors"):
+            raise error
+        problems = _errors(error)
+        if isinstance(arguments, str | bytes):
+            if not arguments.strip():
+                return self.read("{}")
+            if problems and problems[0]["type"] == "json_invalid":
+                reason = problems[0]["msg"].removeprefix("Invalid JSON: ")
+                raise self._rejected([f"they are not valid JSON ({reason})"], arguments)
+            given: Any = json.loads(arguments)
+        else:
+            given = arguments
+        repairs: list[str] = []
+        if isinstance(given, str) and given.lstrip().startswith("{"):
+            given = _json_inside(given)
+            repairs.append("arguments: JSON text unpacked")
+        if not isinstance(given, Mapping):
+            kind = "null" if given is None else _kind(given)
+            raise self._rejected([f"they must be one JSON object, not {_article(kind)}"], arguments)
+        given = dict(cast("Mapping[str, Any]", given))
+        return self._leniently(given, repairs, arguments)
+
+    def _leniently(
+        self, given: Values, repairs: list[str], sent: object
+    ) -> tuple[Values, list[str]]:
+        validator = self._validator
+        for name in [n for n in given if given[n] is None and n in self._optional]:
+            del given[name]
+            repairs.append(f"{name}: null left out, the default is used")
+        for last in (False, True):
+            try:
+                strict = validator.validate_json(self._dump(given), strict=True)
+                return strict, repairs
+            except ValueError as error:
+                slips = _errors(error)
+            try:
+                values = validator.validate_json(self._dump(given))
+                return values, repairs + _slip_records(slips)
+            except ValueError as error:
+                problems = _errors(error)
+                if last or not _unpack(given, problems, repairs):
+                    raise self._rejected(self._explain(problems), sent) from error
+        raise AssertionError("the second pass returns or raises")
+
+    def _explain(self, problems: Sequence[dict[str, Any]]) -> list[str]:
+        out: list[str] = []
+        unions: set[Any] = set()
+        for problem in problems:
+            loc: tuple[Any, ...] = problem["loc"]
+            top = loc[0] if loc else ""
+            schema = self.properties.get(top, {}) if isinstance(top, str) else {}
+            if ("anyOf" in schema or "oneOf" in schema) and problem["type"] != "extra_forbidden":
+                if top not in unions:
+                    unions.add(top)
+                    sent = _walk_top(problems, top)
+                    out.append(f"'{top}' should be {brief(schema)}{sent}")
+            else:
+                out.append(self._sentence(problem, loc))
+        return out
+
+    def _sentence(self, problem: dict[str, Any], loc: tuple[Any, ...]) -> str:
+        path = _path(loc)
+        if problem["type"] == "missing":
+            return f"'{path}' is missing"
+        if problem["type"] == "extra_forbidden":
+            near = difflib.get_close_matches(path, self.properties, n=1) if len(loc) == 1 else []
+            hint = f", did you mean '{near[0]}'?" if near else ""
+            return f"'{path}' is not a parameter{hint}"
+        message = str(problem["msg"]).removeprefix("Input ").removeprefix("Value error, ")
+        message = message[:1].lower() + message[1:]
+        return f"'{path}' {message}, got {_clip_json(problem.get('input'))}"
+
+    def _rejected(self, problems: Sequence[str], sent: object) -> Rejected:
+        shown = list(problems[:5])
+        if len(problems) > 5:
+            shown.append(f"and {len(problems) - 5} more")
+        missing = [p.split("'")[1] for p in problems if p.endswith("' is missing")]
+        again = "Call it again with " + (
+            ", ".join(f'"{m}"' for m in missing[:5]) if missing else "arguments of that shape"
+        )
+        return Rejected(
+            f"{self.name} rejected its arguments: {'; '.join(shown)}. "
+            f"You sent {_clip_sent(sent)}; expected {brief(self.schema)}. {again}."
+        )
+
+
+def _is_scalar(parameter: Parameter) -> bool:
+    if parameter.kind == "context":
+        return True
+    schema = plain_schema(parameter.annotation)
+    if schema is None:
+        return False
+    return schema.get("type") in _SCALAR_TYPES or "enum" in schema
+
+
+def _takes_null(parameter: Parameter) -> bool:
+    from antiphon.tools._signature import allows_none
+
+    return parameter.annotation is Any or allows_none(parameter.annotation)
+
+
+def _errors(error: ValueError) -> list[dict[str, Any]]:
+    details: Any = error
+    return details.errors(include_url=False, include_context=False)
+
+
+def _kind(value: object) -> str:
+    if value is None:
+        return "null"
+    return next((name for kind, name in _KINDS if isinstance(value, kind)), "object")
+
+
+def _article(kind: str) -> str:
+    if kind in ("null", "text"):
+        return kind
+    return f"an {kind}" if kind[0] in "aio" else f"a {kind}"
+
+
+def _slip_records(slips: Sequence[dict[str, Any]]) -> list[str]:
+    """What the strict pass refused and the lenient one took."""
+    records: list[str] = []
+    for slip in slips:
+        expected = str(slip["type"]).removesuffix("_type").removesuffix("_parsing")
+        record = f"{_path(slip['loc'])}: {_kind(slip.get('input'))} read as {expected}"
+        if record not in records:
+            records.append(record)
+    return records
+
+
+def _unpack(given: Values, problems: Sequence[dict[str, Any]], repairs: list[str]) -> bool:
+    """Parse JSON text where an array or object was expected; whether there was any."""
+    found = False
+    for problem in problems:
+        if problem["type"] not in _CONTAINER_ERRORS or not isinstance(problem.get("input"), str):
+            continue
+        holder, key = _place(given, problem["loc"])
+        if holder is None or not isinstance(holder[key], str):
+            continue
+        inside = _json_inside(holder[key])
+        if isinstance(inside, list | dict):
+            holder[key] = inside
+            repairs.append(f"{_path(problem['loc'][:1])}: JSON text unpacked")
+            found = True
+    return found
+
+
+def _place(given: Any, loc: Sequence[Any]) -> tuple[Any, Any]:
+    """Where in the arguments an error lies; the names of union members in its path are skipped."""
+    holder: Any = None
+    key: Any = None
+    here: Any = given
+    for part in loc:
+        inside = (isinstance(here, dict) and part in here) or (
+            isinstance(here, list) and isinstance(part, int) and part < len(cast("list[Any]", here))
+        )
+        if inside:
+            holder, key = cast("Any", here), part
+            here = holder[part]
+    return holder, key
+
+
+def _json_inside(text: str) -> Any:
+    if text.lstrip()[:1] not in ("[", "{"):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _path(loc: Sequence[Any]) -> str:
+    out = ""
+    for part in loc:
+        if isinstance(part, int):
+            out += f"[{part}]"
+        else:
+            out += f".{part}" if out else str(part)
+    return out or "arguments"
+
+
+def _walk_top(problems: Sequence[dict[str, Any]], top: Any) -> str:
+    for problem in problems:
+        if problem["loc"][:1] == (top,):
+            return f", got {_clip_json(problem.get('input'))}"
+    return ""
+
+
+def _clip_json(value: object, limit: int = 80) -> str:
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        text = repr(value)
+    return text if len(text) <= limit else f"{text[: limit - 20]}...{text[-15:]}"
+
+
+def _clip_sent(sent: object, limit: int = 300) -> str:
+    if sent is None:
+        return "nothing"
+    text = (
+        sent.decode("utf-8", "replace")
+        if isinstance(sent, bytes)
+        else sent
+        if isinstance(sent, str)
+        else _clip_json(sent, limit)
+    )
+    return text if len(text) <= limit else f"{text[: limit - 50]}...{text[-40:]}"
+
+
+def brief(schema: Schema, depth: int = 0) -> str:
+    """A schema in a few words, for an answer to the model.
+
+    >>> brief({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]})
+    '{"city": string}'
+    """
+    if "enum" in schema:
+        return " | ".join(json.dumps(v, ensure_ascii=False) for v in schema["enum"][:12])
+    if "const" in schema:
+        return json.dumps(schema["const"], ensure_ascii=False)
+    for key in ("anyOf", "oneOf"):
+        if key in schema:
+            return " | ".join(dict.fromkeys(brief(s, depth + 1) for s in schema[key][:6]))
+    kind = schema.get("type")
+    if kind == "object" and schema.get("properties") and depth < 3:
+        required = schema.get("required", ())
+        inside = ", ".join(
+            f'"{name}"{"" if name in required else "?"}: {brief(s, depth + 1)}'
+            for name, s in list(schema["properties"].items())[:20]
+        )
+        return "{" + inside + "}"
+    if kind == "array":
+        items = schema.get("items")
+        known = isinstance(items, dict) and depth < 4
+        return f"[{brief(cast('Schema', items), depth + 1) if known else 'any'}]"
+    if isinstance(kind, list):
+        return " | ".join(cast("list[str]", kind))
+    if kind == "object" and depth == 0:
+        return "{}"
+    if "format" in schema and kind == "string":
+        return f"string ({schema['format']})"
+    return kind if isinstance(kind, str) else ("object" if "$ref" in schema else "any")

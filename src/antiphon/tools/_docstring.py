@@ -1,0 +1,276 @@
+"""What a docstring says of a function's parameters.
+
+Reads Google, NumPy, reST and epydoc, also mixed in one text, in one pass over the lines.  Sections
+that are for people who read the code (arguments, returns, raises) leave the description; all other
+text stays in it as it is.  This module knows docstrings only: no signature and no type.
+"""
+
+import ast
+import inspect
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+_PARAMETERS = frozenset(
+    {
+        "args",
+        "arg",
+        "arguments",
+        "parameters",
+        "params",
+        "parameter",
+        "keyword args",
+        "keyword arguments",
+        "keyword parameters",
+        "other parameters",
+        "other args",
+        "kwargs",
+        "attributes",
+        "fields",
+        "inputs",
+    }
+)
+_RETURNS = frozenset({"returns", "return", "yields", "yield"})
+_DROPPED = frozenset({"raises", "raise", "throws", "except", "exceptions", "warns", "receives"})
+_NUMPY_ONLY = frozenset({"see also", "notes", "references", "examples", "methods", "warnings"})
+_PARAMETER_FIELDS = frozenset(
+    {"param", "parameter", "arg", "argument", "key", "keyword", "kwarg", "kwparam", "ivar", "cvar"}
+)
+_RETURN_FIELDS = frozenset({"return", "returns", "yield", "yields"})
+_DROPPED_FIELDS = frozenset(
+    {"type", "rtype", "raise", "raises", "except", "exception", "vartype", "kwtype", "ytype"}
+)
+
+_HEADER = re.compile(r"(?:#+\s*)?[*_]{0,2}([A-Za-z][A-Za-z ]{2,20}?)[*_]{0,2}\s*:\s*[*_]{0,2}\s*$")
+_UNDERLINE = re.compile(r"\s*(?:-{3,}|={3,}|~{3,})\s*$")
+_FIELD = re.compile(r"\s*[:@](\w+)(?:\s+((?:[^:`]|`[^`]*`|:(?=\w))*?))?\s*:(?:\s+(.*))?$")
+_NAME = r"[`*\\]*\w[\w.]*[`*]*"
+_ENTRY = re.compile(
+    rf"(?:[-+•*]\s+)?(?P<names>{_NAME}(?:\s*(?:,|/)\s*{_NAME})*)\s*"
+    r"(?:\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)|\[[^\]]*\])?\s*"
+    r"(?::(?!:)|--|[–—]|(?<=\s)-(?=\s))\s*(?P<text>.*)$"  # noqa: RUF001
+)
+_NUMPY_ENTRY = re.compile(rf"(?P<names>{_NAME}(?:\s*,\s*{_NAME})*)\s*(?:\s:(?:\s.*)?|:\s.*|:)?$")
+_BULLET = re.compile(r"(?:[-+•*]|\d+[.)])\s")
+_CHOICES = re.compile(r"\s*\(choices:\s*(.*?)\)\s*(?=\.?$)", re.IGNORECASE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Docstring:
+    """A docstring, taken apart."""
+
+    description: str = ""
+    """The text without the sections about parameters, results and errors."""
+    parameters: dict[str, str] = field(default_factory=dict[str, str])
+    """Name (without stars) to description."""
+    choices: dict[str, tuple[Any, ...]] = field(default_factory=dict[str, tuple[Any, ...]])
+    """Name to the values of ``(choices: [...])`` at the end of its description."""
+    returns: str = ""
+    """What is said of the result."""
+
+
+def parse_docstring(text: str | None) -> Docstring:
+    """Take a docstring apart, whatever style it is written in.
+
+    Args:
+        text: A docstring as ``__doc__`` has it, with or without its indentation.
+
+    >>> parse_docstring("Add.\\n\\n    Args:\\n        a: first\\n        b: second").parameters
+    {'a': 'first', 'b': 'second'}
+    """
+    if not text:
+        return Docstring()
+    text = inspect.cleandoc(text)
+    if "\n" not in text and text[0] not in ":@":
+        return Docstring(text)
+    return _Reader(text.splitlines()).read()
+
+
+class _Reader:
+    """One pass over the lines; `position` is the next line that nobody has taken."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.lines = lines
+        self.position = 0
+        self.description: list[str] = []
+        self.parameters: dict[str, str] = {}
+        self.choices: dict[str, tuple[Any, ...]] = {}
+        self.returns = ""
+
+    def read(self) -> Docstring:
+        while self.position < len(self.lines):
+            if not (self._numpy() or self._google() or self._field()):
+                self.description.append(self.lines[self.position].rstrip())
+                self.position += 1
+        return Docstring(_squeeze(self.description), self.parameters, self.choices, self.returns)
+
+    def _numpy(self) -> bool:
+        here = self.position
+        if here + 1 >= len(self.lines) or not _UNDERLINE.match(self.lines[here + 1]):
+            return False
+        title = self.lines[here].strip().rstrip(":").lower()
+        if title not in _PARAMETERS | _RETURNS | _DROPPED | _NUMPY_ONLY:
+            return False
+        end = here + 2
+        while end < len(self.lines) and not self._numpy_header(end):
+            end += 1
+        body = self.lines[here + 2 : end]
+        if title in _PARAMETERS:
+            self._entries(body, self._numpy_entry)
+        elif title in _RETURNS:
+            self.returns = _join(body)
+        elif title in _NUMPY_ONLY:
+            return False
+        self.position = end
+        return True
+
+    def _numpy_header(self, at: int) -> bool:
+        return (
+            at + 1 < len(self.lines)
+            and bool(self.lines[at].strip())
+            and bool(_UNDERLINE.match(self.lines[at + 1]))
+        )
+
+    def _google(self) -> bool:
+        line = self.lines[self.position]
+        if not line.rstrip(" *_").endswith(":"):
+            return False
+        header = _HEADER.match(line.strip())
+        title = header.group(1).strip().lower() if header else ""
+        if title not in _PARAMETERS and title not in _RETURNS and title not in _DROPPED:
+            return False
+        body = self._indented(self.position + 1, _indent(line))
+        if not body:
+            body = self._flat(self.position + 1) if title in _PARAMETERS else []
+            if not body:
+                return False
+        if title in _PARAMETERS:
+            self._entries(body, _ENTRY.match)
+        elif title in _RETURNS:
+            self.returns = _join(body)
+        self.position += 1 + len(body)
+        return True
+
+    def _indented(self, start: int, indent: int) -> list[str]:
+        """The lines from `start` that are blank or deeper than `indent`."""
+        end = start
+        while end < len(self.lines) and (
+            not self.lines[end].strip() or _indent(self.lines[end]) > indent
+        ):
+            end += 1
+        body = list(self.lines[start:end])
+        return body if any(line.strip() for line in body) else []
+
+    def _flat(self, start: int) -> list[str]:
+        """Entries that somebody forgot to indent: up to the next blank line."""
+        end = start
+        while end < len(self.lines) and self.lines[end].strip():
+            end += 1
+        body = list(self.lines[start:end])
+        return body if body and _ENTRY.match(body[0].strip()) else []
+
+    def _entries(self, body: Sequence[str], read: "Callable[[str], re.Match[str] | None]") -> None:
+        filled = [line for line in body if line.strip()]
+        if not filled:
+            return
+        base = min(_indent(line) for line in filled)
+        names: list[str] = []
+        text: list[str] = []
+        for line in body:
+            entry = read(line.strip()) if line.strip() and _indent(line) <= base else None
+            if entry is None:
+                text.append(line)
+                continue
+            self._keep(names, text)
+            names = re.findall(r"\w[\w.]*", entry.group("names"))
+            text = [entry.groupdict().get("text") or ""]
+        self._keep(names, text)
+
+    def _numpy_entry(self, line: str) -> re.Match[str] | None:
+        entry = _NUMPY_ENTRY.match(line)
+        return entry or _ENTRY.match(line)
+
+    def _field(self) -> bool:
+        line = self.lines[self.position]
+        if line.lstrip()[:1] not in (":", "@"):
+            return False
+        match = _FIELD.match(line)
+        if match is None:
+            return False
+        kind, argument, text = match.group(1).lower(), match.group(2) or "", match.group(3) or ""
+        known = kind in _PARAMETER_FIELDS or kind in _RETURN_FIELDS or kind in _DROPPED_FIELDS
+        if not known:
+            return False
+        body = [text, *self._continuation(self.position + 1, _indent(line))]
+        if kind in _PARAMETER_FIELDS and argument:
+            self._keep([argument.split()[-1].strip("*`\\")], body)
+        elif kind in _RETURN_FIELDS:
+            self.returns = _join(body)
+        self.position += len(body)
+        return True
+
+    def _continuation(self, start: int, indent: int) -> list[str]:
+        """A field's further lines: deeper ones, or unindented ones up to a blank line."""
+        body = self._indented(start, indent)
+        while body and not body[-1].strip():
+            body.pop()
+        if body:
+            return body
+        end = start
+        while (
+            end < len(self.lines)
+            and self.lines[end].strip()
+            and self.lines[end].lstrip()[:1] not in (":", "@")
+        ):
+            end += 1
+        return list(self.lines[start:end])
+
+    def _keep(self, names: Sequence[str], lines: Sequence[str]) -> None:
+        text = _join(lines)
+        for name in names:
+            choices = _CHOICES.search(text)
+            values = None if choices is None else _literal_list(choices.group(1))
+            if choices is not None and values is not None:
+                self.choices[name] = values
+                text = (text[: choices.start()] + text[choices.end() :]).strip()
+            if text and not self.parameters.get(name):
+                self.parameters[name] = text
+
+
+def _literal_list(text: str) -> tuple[Any, ...] | None:
+    for read in (json.loads, ast.literal_eval):
+        try:
+            values: Any = read(text)
+        except (ValueError, SyntaxError):
+            continue
+        if isinstance(values, list | tuple):
+            return tuple(values)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return None
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _join(lines: Sequence[str]) -> str:
+    """Wrapped lines become one; paragraphs and bullets keep their own."""
+    out: list[str] = []
+    fresh = True
+    for line in lines:
+        line = line.strip()
+        if not line:
+            fresh = True
+        elif not out:
+            out.append(line)
+            fresh = False
+        else:
+            out.append(("\n" if fresh or _BULLET.match(line) else " ") + line)
+            fresh = False
+    return "".join(out)
+
+
+def _squeeze(lines: Sequence[str]) -> str:
+    """The description without the holes that removed sections left."""
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()

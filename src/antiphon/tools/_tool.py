@@ -1,0 +1,386 @@
+"""A Python function as a tool: described once, then called with what a model wrote.
+
+Everything that does not change from call to call is worked out when the tool is made.  A call
+never raises for what a model sent or for what the function did: it answers with a `ToolResult`.
+Only cancellation passes through.
+"""
+
+import asyncio
+import copy
+import difflib
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
+
+from antiphon.errors import ToolDefinitionError, ToolError, UsageError
+from antiphon.messages import ToolCall, ToolResult, ToolSpec
+from antiphon.tools._arguments import ArgumentReader, Rejected
+from antiphon.tools._context import RunContext
+from antiphon.tools._execution import (
+    Job,
+    Outcome,
+    error_text,
+    finish,
+    run_async,
+    run_async_in_thread,
+    run_in_thread,
+    run_inline,
+)
+from antiphon.tools._names import VALID, valid_name
+from antiphon.tools._result import MAX_CHARS, make_result, safe_text
+from antiphon.tools._schema import class_schema, parameters_schema, returns_schema
+from antiphon.tools._signature import (
+    Signature,
+    class_signature,
+    is_data_class,
+    looks_like_a_method,
+    read_signature,
+)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Values = dict[str, Any]
+Approval = bool | Callable[[Values], bool]
+
+TIMEOUT_SECONDS = 120.0
+_OPTIONS = (
+    "timeout",
+    "threaded",
+    "approval",
+    "idempotent",
+    "max_chars",
+    "max_concurrent",
+    "retries",
+    "show_errors",
+    "capture_stdout",
+)
+
+
+class Tool(Generic[P, R]):
+    """A function offered to a model.  Make one with `tool`; calling it calls the function.
+
+    Attributes:
+        spec: What the model sees.
+        function: The function itself.
+        timeout: Seconds until a call is answered as timed out; ``None`` waits for ever.
+        threaded: Where the function runs.  ``None``: a plain one in a thread, an async one in the
+            event loop.  False: in the event loop; a plain one then holds it up and its timeout
+            cannot be kept, but a call costs microseconds.  True: in a thread, an async one with an
+            event loop of its own, so that it may block.
+        approval: Whether a person must agree first: yes, no, or a function of the arguments.
+        idempotent: Whether calling twice does no more than calling once.
+        max_chars: The longest text the model is shown of a result, in characters.
+        max_concurrent: How many calls may run at once; ``None`` for any number.
+        retries: How often a call that raised is made again.  Only for idempotent tools.
+        show_errors: Whether the model is told the text of an exception, or only that there was one.
+        capture_stdout: Whether what the function prints is put in front of its result.
+    """
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        timeout: float | None = TIMEOUT_SECONDS,
+        threaded: bool | None = None,
+        approval: Approval = False,
+        idempotent: bool = False,
+        max_chars: int = MAX_CHARS,
+        max_concurrent: int | None = None,
+        retries: int = 0,
+        show_errors: bool = True,
+        capture_stdout: bool = False,
+    ) -> None:
+        _check_options(name, timeout, max_chars, max_concurrent, retries, idempotent)
+        self.function = function
+        self.timeout = timeout
+        self.threaded = threaded
+        self.approval = approval
+        self.idempotent = idempotent
+        self.max_chars = max_chars
+        self.max_concurrent = max_concurrent
+        self.retries = retries
+        self.show_errors = show_errors
+        self.capture_stdout = capture_stdout
+        self._slots: weakref.WeakKeyDictionary[Any, asyncio.Semaphore] = weakref.WeakKeyDictionary()
+        self._describe(name, description)
+
+    def _describe(self, name: str | None, description: str | None) -> None:
+        function: Any = self.function
+        if isinstance(function, staticmethod | classmethod):
+            kind = "staticmethod" if isinstance(function, staticmethod) else "classmethod"
+            raise ToolDefinitionError(
+                f"@tool must stand below @{kind}, not above it; swap the two lines"
+            )
+        self._is_method = looks_like_a_method(function)
+        whole = function if is_data_class(function) else None
+        self.signature = signature = (
+            class_signature(function)
+            if whole is not None
+            else read_signature(function, skip_first=self._is_method)
+        )
+        if name is None and not signature.name.isidentifier():
+            raise ToolDefinitionError(
+                f"{signature.where}: a tool needs a name, got {signature.name!r}; "
+                "give it one: tool(function, name=...)"
+            )
+        parameters = parameters_schema(signature) if whole is None else class_schema(whole)
+        self.spec = ToolSpec(
+            name=name or valid_name(signature.name),
+            description=signature.description if description is None else description,
+            parameters=parameters,
+            returns=returns_schema(signature),
+        )
+        self._reader = ArgumentReader(self.spec.name, parameters, signature, whole)
+        self._bind = _binder(signature) if whole is None else _give_back
+        self._is_async = signature.is_async
+        self._context_names = tuple(p.name for p in signature.parameters if p.kind == "context")
+
+    @property
+    def name(self) -> str:
+        """What a call names."""
+        return self.spec.name
+
+    @property
+    def __name__(self) -> str:
+        return self.signature.name
+
+    @property
+    def __doc__(self) -> str | None:  # type: ignore[override]  # a tool's text is its function's
+        return self.function.__doc__
+
+    @property
+    def __wrapped__(self) -> Callable[P, R]:
+        return self.function
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function itself, unchecked."""
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"Tool({self.name!r})"
+
+    def __get__(self, instance: object, owner: type | None = None) -> "Tool[..., R]":
+        """A tool made in a class body is bound to the instance, as a method is."""
+        if instance is None or not self._is_method:
+            return cast("Tool[..., R]", self)
+        bound = copy.copy(cast("Tool[..., R]", self))
+        bound.function = cast("Any", self.function).__get__(instance, owner)
+        bound._is_method = False
+        return bound
+
+    def with_options(self, **options: Any) -> "Tool[P, R]":
+        """The same function as another tool: other name, timeout, approval, and so on.
+
+        Args:
+            options: Keyword arguments of `tool`.
+        """
+        current = {key: getattr(self, key) for key in _OPTIONS}
+        current |= {"name": self.spec.name, "description": self.spec.description}
+        unknown = options.keys() - current.keys()
+        if unknown:
+            raise UsageError(f"no tool option {sorted(unknown)[0]!r}; known: {', '.join(current)}")
+        return Tool(self.function, **(current | options))
+
+    def needs_approval(self, arguments: Values) -> bool:
+        """Whether a person must agree to a call with these arguments."""
+        return self.approval(arguments) if callable(self.approval) else self.approval
+
+    async def call(
+        self,
+        arguments: str | bytes | Mapping[str, Any] | None = None,
+        context: RunContext[Any] | None = None,
+        call_id: str = "",
+    ) -> ToolResult:
+        """Check the arguments, call the function, and answer.
+
+        Args:
+            arguments: What the model sent: JSON text, or a JSON object.
+            context: What tools that ask for a `RunContext` are given.
+            call_id: The id of the call, which the result repeats.
+
+        Returns:
+            The result; what went wrong is in it, with `is_error`.
+
+        Raises:
+            asyncio.CancelledError: The caller was cancelled.
+            UsageError: The tool is a method and has no instance.
+        """
+        if self._is_method:
+            raise UsageError(
+                f"tool {self.name!r} is a method; take it from an instance: Shop().{self.name}"
+            )
+        try:
+            values, repairs = self._reader.read(arguments)
+        except Rejected as rejected:
+            return self._failed(str(rejected), call_id)
+        if context is not None or self._context_names:
+            context = (context or RunContext()).for_call(self.name, call_id)
+            for name in self._context_names:
+                values[name] = context
+        outcome = await self._perform(values, context)
+        if outcome.error is not None:
+            return self._failed(self._explain(outcome), call_id, repairs)
+        value = outcome.value
+        if outcome.printed:
+            value = outcome.printed if value is None else f"{outcome.printed}\n{value}"
+        return make_result(
+            value, name=self.name, call_id=call_id, max_chars=self.max_chars, repairs=repairs
+        )
+
+    async def _perform(self, values: Values, context: RunContext[Any] | None) -> Outcome:
+        job = Job(
+            self.name, lambda: self._invoke(values), self.timeout, context, self.capture_stdout
+        )
+        if self.max_concurrent is None:
+            return await self._try(job)
+        loop = asyncio.get_running_loop()
+        slots = self._slots.setdefault(loop, asyncio.Semaphore(self.max_concurrent))
+        async with slots:
+            return await self._try(job)
+
+    async def _try(self, job: Job) -> Outcome:
+        outcome = await self._once(job)
+        for attempt in range(self.retries):
+            if outcome.error is None or isinstance(outcome.error, ToolError):
+                break
+            await asyncio.sleep(0.1 * 2**attempt)
+            outcome = await self._once(job)
+        return outcome
+
+    async def _once(self, job: Job) -> Outcome:
+        if self._is_async:
+            return await (run_async_in_thread(job) if self.threaded else run_async(job))
+        if self.threaded is False:
+            return await finish(job, run_inline(job))
+        return await finish(job, await run_in_thread(job))
+
+    def _invoke(self, values: Values) -> Any:
+        if self._bind is None:
+            return cast("Any", self.function)(**values)
+        return self._bind(cast("Any", self.function), values)
+
+    def _explain(self, outcome: Outcome) -> str:
+        error = cast("BaseException", outcome.error)
+        if isinstance(error, ToolError):
+            return safe_text(str(error))
+        text = error_text(self.name, error, show=self.show_errors, timeout=self.timeout)
+        return safe_text(f"{text}\n{outcome.printed}" if outcome.printed else text)
+
+    def _failed(self, text: str, call_id: str, repairs: Sequence[str] = ()) -> ToolResult:
+        return ToolResult(call_id, self.name, text, is_error=True, repairs=tuple(repairs))
+
+
+Binder = Callable[[Callable[..., Any], Values], Any]
+
+
+def _give_back(_function: Callable[..., Any], values: Values) -> Any:
+    """A class as a tool: the validated instance is the value."""
+    return values
+
+
+def _binder(signature: Signature) -> Binder | None:
+    """How values are passed; ``None`` where all of them go by name."""
+    parameters = signature.parameters
+    if not any(p.fill or p.kind in ("positional", "star", "double_star") for p in parameters):
+        return None
+    star = next((p.name for p in parameters if p.kind == "star"), "")
+    by_position = [p for p in parameters if p.kind == "positional"]
+    before_star = parameters[: [p.name for p in parameters].index(star)] if star else ()
+
+    def bind(function: Callable[..., Any], values: Values) -> Any:
+        for parameter in parameters:
+            if parameter.fill and parameter.name not in values:
+                values[parameter.name] = parameter.default
+        arguments: list[Any] = []
+        leading = before_star if values.get(star) else by_position
+        for at, parameter in enumerate(leading):
+            if parameter.name in values:
+                arguments.append(values.pop(parameter.name))
+            elif any(later.name in values for later in leading[at:]) or values.get(star):
+                arguments.append(parameter.default)
+            else:
+                break
+        arguments.extend(values.pop(star, ()))
+        for parameter in parameters:
+            if parameter.kind == "double_star":
+                values.update(values.pop(parameter.name, {}))
+        return function(*arguments, **values)
+
+    return bind
+
+
+def _check_options(
+    name: str | None,
+    timeout: float | None,
+    max_chars: int,
+    max_concurrent: int | None,
+    retries: int,
+    idempotent: bool,
+) -> None:
+    if name is not None and not VALID.match(name):
+        raise ToolDefinitionError(
+            f"a tool cannot be named {name!r}; use 1 to 64 letters, digits, '_' and '-', "
+            f"for example {valid_name(name)!r}"
+        )
+    if timeout is not None and not timeout > 0:
+        raise ToolDefinitionError(f"timeout must be a positive number of seconds, got {timeout!r}")
+    if max_chars < 200:
+        raise ToolDefinitionError(f"max_chars must be at least 200, got {max_chars!r}")
+    if max_concurrent is not None and max_concurrent < 1:
+        raise ToolDefinitionError(f"max_concurrent must be at least 1, got {max_concurrent!r}")
+    if retries and not idempotent:
+        raise ToolDefinitionError(
+            f"retries={retries} needs idempotent=True: a call that failed may have done its work"
+        )
+
+
+@overload
+def tool(function: Callable[P, R], /, **options: Any) -> Tool[P, R]: ...
+
+
+@overload
+def tool(**options: Any) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
+
+
+def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Make a function a tool.
+
+    Args:
+        function: A function, method, partial, callable object, or a pydantic class or dataclass.
+        options: See `Tool`: ``name``, ``description``, ``timeout``, ``threaded``, ``approval``,
+            ``idempotent``, ``max_chars``, ``max_concurrent``, ``retries``, ``show_errors``,
+            ``capture_stdout``.
+
+    Raises:
+        ToolDefinitionError: The function cannot be described exactly.
+
+    >>> @tool
+    ... def double(n: int) -> int:
+    ...     "Twice a number."
+    ...     return 2 * n
+    >>> double.spec.parameters["properties"]
+    {'n': {'type': 'integer'}}
+    """
+    if function is None:
+        return lambda inner: Tool(inner, **options)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType, reportUnknownVariableType]
+    if isinstance(function, Tool):
+        made = cast("Tool[..., Any]", function)
+        return made.with_options(**options) if options else made
+    return Tool(function, **options)
+
+
+def unknown_tool_result(call: ToolCall, tools: Iterable[Tool[..., Any] | ToolSpec]) -> ToolResult:
+    """The answer to a call of a tool that there is not.
+
+    Args:
+        call: The call.
+        tools: What may be called.
+    """
+    names = sorted(t.name for t in tools)
+    near = difflib.get_close_matches(call.name, names, n=1, cutoff=0.5)
+    known = ", ".join(names[:40]) + (f", and {len(names) - 40} more" if len(names) > 40 else "")
+    hint = f" Did you mean '{near[0]}'?" if near else ""
+    text = f"there is no tool '{call.name[:64]}'; the tools are: {known or 'none'}.{hint}"
+    return ToolResult(call.id, call.name, safe_text(text), is_error=True)
