@@ -47,6 +47,15 @@ def test_no_command_shows_the_help_on_stderr_and_is_a_misuse(capsys: Capture) ->
     assert err.startswith("usage: antiphon")
 
 
+def test_an_unknown_command_is_one_line_with_a_suggestion(capsys: Capture) -> None:
+    assert main(["veiw"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("antiphon: no command named 'veiw'; known: ")
+    assert err.endswith("Did you mean 'view'?\n")
+
+
 def test_an_unknown_option_is_one_line(capsys: Capture) -> None:
     assert main(["--colour"]) == 2
     assert capsys.readouterr().err == (

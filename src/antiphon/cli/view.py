@@ -1,0 +1,147 @@
+"""`antiphon view`: a recorded run, or the first rows of a dataset, as one HTML page."""
+
+import argparse
+import json
+import sys
+import webbrowser
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, cast
+
+from antiphon.cli._main import Subparsers
+from antiphon.errors import DataError, UsageError, clip
+from antiphon.events import Trajectory
+from antiphon.viewer import Record, make_server, render_page
+
+_EPILOG = """\
+example:
+  antiphon view run.json --html run.html"""
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """The arguments of `antiphon view`."""
+    parser = subparsers.add_parser(
+        "view",
+        help="draw a recorded run as one HTML page",
+        description="Draw a recorded run, or the first rows of a dataset, as one HTML page that "
+        "needs no network: conversation, timeline, exact texts, tokens by weight, events.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", metavar="FILE", help="a trajectory (JSON), or rows (JSONL)")
+    parser.add_argument(
+        "--html", metavar="OUT", help="where to write the page; beside FILE by default, - is stdout"
+    )
+    parser.add_argument("--rows", type=int, default=20, help="how many rows of a dataset to show")
+    parser.add_argument("--open", action="store_true", help="open the page in a browser")
+    parser.add_argument("--serve", action="store_true", help="serve the page on this machine")
+    parser.add_argument(
+        "--port", type=int, default=0, help="where to serve; a free port by default"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write or serve the page and print where it is.
+
+    Raises:
+        DataError: The file cannot be read, or the page cannot be written.
+        UsageError: The arguments do not fit together.
+    """
+    source = Path(args.file)
+    if args.rows < 1:
+        raise UsageError(f"--rows must be 1 or more, got {args.rows}")
+    if args.serve:
+        return _serve(args, source)
+    page = _render(args, source)
+    if args.html == "-":
+        sys.stdout.write(page)
+        return 0
+    target = source.with_suffix(".html") if args.html is None else Path(args.html)
+    if target.absolute() == source.absolute():
+        raise UsageError(f"the page would overwrite {clip(str(source))}; give --html another file")
+    try:
+        target.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise DataError(f"cannot be written: {error.strerror}", path=target) from error
+    print(target)
+    if args.open:
+        webbrowser.open(target.absolute().as_uri())
+    return 0
+
+
+def _serve(args: argparse.Namespace, source: Path) -> int:
+    _render(args, source)  # a broken file is told here, not in the browser
+    with make_server(lambda: _render(args, source), args.port) as server:
+        url = f"http://127.0.0.1:{server.server_address[1]}/"
+        print(f"{url}  (Ctrl-C stops)", flush=True)
+        if args.open:
+            webbrowser.open(url)
+        server.serve_forever()
+    return 0
+
+
+def _render(args: argparse.Namespace, source: Path) -> str:
+    return render_page(_records(source, args.rows), title=source.name)
+
+
+def _records(path: Path, n_rows: int) -> list[Record]:
+    records = [Record(trajectory, name) for name, trajectory in islice(_trajectories(path), n_rows)]
+    if not records:
+        raise DataError("there is nothing in it to show", path=path)
+    return records
+
+
+def _trajectories(path: Path) -> Iterator[tuple[str, Trajectory]]:
+    """The trajectory in a JSON file, or each row of a JSONL file or a JSON list."""
+    if path.suffix == ".jsonl":
+        yield from _lines(path)
+        return
+    rows = _json_list(path)
+    if rows is None:
+        yield path.name, Trajectory.load(path)
+        return
+    for index, row in enumerate(rows):
+        yield f"row {index}", _trajectory(row, path, index + 1)
+
+
+def _lines(path: Path) -> Iterator[tuple[str, Trajectory]]:
+    try:
+        with path.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, start=1):
+                if line.strip():
+                    yield f"row {number}", _trajectory(_json(line, path, number), path, number)
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror}", path=path) from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"not UTF-8 text: {error.reason}", path=path) from error
+
+
+def _json(line: str, path: Path, number: int) -> object:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"not JSON: {error}", path=path, line=number) from error
+
+
+def _json_list(path: Path) -> list[object] | None:
+    """The rows of a file that holds a JSON list; ``None`` for any other file."""
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror}", path=path) from error
+    if not text.lstrip().startswith(b"["):
+        return None
+    try:
+        return cast("list[object]", json.loads(text))
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"not JSON: {error}", path=path) from error
+
+
+def _trajectory(row: object, path: Path, line: int) -> Trajectory:
+    if not isinstance(row, dict):
+        raise DataError(f"a row must be an object, got {clip(row)}", path=path, line=line)
+    try:
+        return Trajectory.from_row(cast("dict[str, Any]", row))
+    except DataError as error:
+        raise DataError(str(error), path=path, line=line) from error

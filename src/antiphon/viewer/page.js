@@ -1,0 +1,627 @@
+// Draws the records in #data.  Every text reaches the page through textContent: nothing that a user,
+// a tool or a model wrote is ever parsed as markup.  Nothing is loaded, stored or sent.
+"use strict";
+
+const DATA = JSON.parse(document.getElementById("data").textContent);
+const TOKENS_AT_ONCE = 4000;
+const EVENTS_AT_ONCE = 400;
+
+// An element: h("div", "class", children...) or h("div", {class, title, onclick, ...}, children...).
+function h(tag, props, ...children) {
+  const node = document.createElement(tag);
+  if (typeof props === "string") node.className = props;
+  else for (const [key, value] of Object.entries(props || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (key === "class") node.className = value;
+    else if (key === "style") for (const [k, v] of Object.entries(value)) node.style.setProperty(k, v);
+    else if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else node.setAttribute(key, value === true ? "" : value);
+  }
+  for (const child of children.flat()) {
+    if (child === null || child === undefined || child === false) continue;
+    node.append(child);
+  }
+  return node;
+}
+
+const seconds = (s) =>
+  s === null || s === undefined ? "" : s < 0.0995 ? `${(s * 1000).toFixed(s < 0.00995 ? 1 : 0)} ms`
+    : s < 100 ? `${s.toFixed(s < 9.95 ? 2 : 1)} s` : `${Math.floor(s / 60)} min ${Math.round(s % 60)} s`;
+const count = (n, one, many) => `${n.toLocaleString("en")} ${n === 1 ? one : many || one + "s"}`;
+const number = (n) => n.toLocaleString("en");
+
+// --- JSON, shown as it was written: tokens are copied, only the white space between them is new.
+
+const JSON_TOKEN = /"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+/gs;
+
+function jsonTokens(text) {
+  try {
+    const value = JSON.parse(text);
+    if (value === null || typeof value !== "object") return null;
+  } catch (error) {
+    return null;
+  }
+  return text.match(JSON_TOKEN);
+}
+
+function jsonView(text) {
+  const tokens = jsonTokens(text);
+  const pre = h("pre", tokens ? "json" : "");
+  if (!tokens) {
+    pre.textContent = text;
+    return pre;
+  }
+  const flat = text.length <= 48;
+  let depth = 0;
+  const newline = () => (flat ? "" : "\n" + "  ".repeat(depth));
+  tokens.forEach((token, i) => {
+    const next = tokens[i + 1];
+    if (token === "{" || token === "[") {
+      depth += 1;
+      pre.append(token + (next === "}" || next === "]" ? "" : newline()));
+    } else if (token === "}" || token === "]") {
+      depth -= 1;
+      const before = tokens[i - 1];
+      pre.append((before === "{" || before === "[" ? "" : newline()) + token);
+    } else if (token === ",") pre.append("," + (flat ? " " : newline()));
+    else if (token === ":") pre.append(": ");
+    else pre.append(h("span", next === ":" ? "k" : token[0] === '"' ? "s" : "v", token));
+  });
+  return pre;
+}
+
+// --- The conversation
+
+const ROLES = { system: "System", user: "User", assistant: "Assistant", tool: "Tool" };
+
+function images(sources) {
+  if (!sources || !sources.length) return null;
+  return h("div", "images", sources.map((source) =>
+    /^data:image\//i.test(source)
+      ? h("img", { src: source, alt: "image from the conversation" })
+      : h("code", "ref", `image: ${source}`)));
+}
+
+function fold(summary, ...children) {
+  return h("details", "", h("summary", "", summary), ...children);
+}
+
+function callPair(call) {
+  const result = call.result;
+  return h("div", "pair",
+    h("div", "side call",
+      h("div", "label", h("b", "", call.name), call.repairs.length
+        ? h("span", { class: "right", title: call.repairs.join(", ") }, "repaired: " + call.repairs.join(", ")) : null),
+      jsonView(call.arguments),
+      call.raw ? fold("as written", h("pre", "", call.raw)) : null),
+    result === null
+      ? h("div", "side none", h("div", "label", "no result"))
+      : h("div", "side " + (result.is_error ? "bad" : "result"),
+        h("div", "label", h("b", "", result.is_error ? "error" : "result"),
+          h("span", "right", seconds(result.duration))),
+        jsonView(result.text),
+        images(result.images),
+        result.full_text !== null && result.full_text !== result.text
+          ? fold("the whole text, of which the model saw a part", h("pre", "", result.full_text)) : null));
+}
+
+function invalidPair(call) {
+  return h("div", "pair" + (call.answer === null ? " single" : ""),
+    h("div", "side bad",
+      h("div", "label", h("b", "", call.name || "unreadable call"), h("span", "", "not a call")),
+      h("pre", "", call.raw), h("p", "", call.reason)),
+    call.answer === null ? null
+      : h("div", "side bad", h("div", "label", h("b", "", "what the model was told")), jsonView(call.answer)));
+}
+
+function stepFacts(step) {
+  if (!step) return "";
+  const facts = [];
+  if (step.duration !== null) facts.push(seconds(step.duration));
+  if (step.usage.output) facts.push(count(step.usage.output, "token"));
+  return facts.join(" · ");
+}
+
+function who(item, record) {
+  const step = item.step === null || item.step === undefined ? null : record.steps[item.step];
+  return h("div", "who",
+    h("span", "role", ROLES[item.role] || item.role),
+    item.name ? h("span", "", item.name) : null,
+    item.loss !== null && item.loss !== undefined ? h("span", "badge", `loss ${item.loss}`) : null,
+    step ? h("span", "right", `step ${item.step} · ${stepFacts(step)}`.replace(/ · $/, "")) : null);
+}
+
+function card(item, record) {
+  if (item.kind === "notice") {
+    const bad = item.what === "retry" || item.what === "limit" || /error/.test(item.text);
+    return h("p", "notice" + (bad ? " bad" : ""), item.text);
+  }
+  const node = h("article", {
+    class: `card ${item.role}${item.role === "system" ? " quiet" : ""}${item.is_error ? " error" : ""}`,
+    tabindex: "0",
+    "aria-label": `${ROLES[item.role] || item.role} message`,
+  });
+  if (item.step !== null && item.step !== undefined) node.dataset.step = item.step;
+  if (item.role === "system") {
+    node.append(fold("System message", h("div", "text", item.text)));
+    return node;
+  }
+  node.append(who(item, record));
+  if (item.reasoning) {
+    const thought = fold("Reasoning", h("div", "text", item.reasoning));
+    thought.className = "thought";
+    thought.open = item.reasoning.length <= 600;
+    node.append(thought);
+  }
+  if (item.text) node.append(item.role === "tool" ? jsonView(item.text) : h("div", "text", item.text));
+  const pictures = images(item.images);
+  if (pictures) node.append(pictures);
+  for (const call of item.calls || []) node.append(callPair(call));
+  for (const call of item.invalid || []) node.append(invalidPair(call));
+  return node;
+}
+
+function offer(record) {
+  if (!record.tools.length) return null;
+  return h("article", { class: "card quiet", tabindex: "0", "aria-label": "Tools on offer" },
+    fold(`${count(record.tools.length, "tool")} on offer`,
+      h("dl", "offer", record.tools.map((tool) => h("div", "",
+        h("dt", "", tool.name), h("dd", "", tool.description), jsonView(tool.parameters))))));
+}
+
+function beside(record) {
+  const entries = Object.entries(record.beside);
+  if (!entries.length && !record.agents.length) return null;
+  return h("article", { class: "card quiet", tabindex: "0", "aria-label": "What the record says besides" },
+    fold("What the record says besides",
+      h("dl", "offer",
+        record.agents.map((agent) => h("div", "", h("dt", "", `agent ${agent.name}`), jsonView(agent.detail))),
+        entries.map(([key, text]) => h("div", "", h("dt", "", key), jsonView(text))))));
+}
+
+function conversation(record) {
+  return h("div", "cards", offer(record), record.items.map((item) => card(item, record)), beside(record));
+}
+
+// --- Time
+
+function ticks(end) {
+  const raw = end / 6;
+  const power = Math.pow(10, Math.floor(Math.log10(raw)));
+  const unit = [1, 2, 5, 10].find((m) => m * power >= raw) * power;
+  const out = [];
+  for (let t = 0; t < end * 0.93; t += unit) out.push(t);
+  out.push(end);
+  return out;
+}
+
+function tickLabel(t, end) {
+  return end < 0.1 ? `${+(t * 1000).toFixed(2)} ms` : `${+t.toFixed(end < 1 ? 3 : 2)} s`;
+}
+
+function bar(item, end, show) {
+  const width = Math.max(item.end - item.start, 0);
+  const text = `${item.label}: ${seconds(width)}, from ${seconds(item.start)}${item.detail ? "; " + item.detail : ""}`;
+  return h("button", {
+    type: "button",
+    class: `bar ${item.kind}${item.is_error ? " bad" : ""}`,
+    title: text, "aria-label": text,
+    style: { left: `${(100 * item.start) / end}%`, width: `max(3px, ${(100 * width) / end}%)` },
+    onclick: () => show(item.step),
+  },
+  item.first !== null && width > 0
+    ? h("span", { class: "wait", style: { width: `${(100 * Math.min(item.first, width)) / width}%` } }) : null,
+  h("span", "t", item.label));
+}
+
+function timeline(record, show) {
+  const bars = record.lanes.flatMap((lane) => lane.bars);
+  const end = Math.max(record.summary.duration || 0, ...bars.map((b) => b.end), 1e-6);
+  const marks = ticks(end);
+  const chart = h("div", "chart",
+    record.lanes.map((lane) => [
+      h("div", { class: "lane-name", title: lane.name }, lane.name),
+      h("div", "lane", lane.bars.map((b) => bar(b, end, show))),
+    ]).flat(),
+    h("div", ""),
+    h("div", "axis", marks.map((t, i) => h("span", {
+      class: i === 0 ? "first" : i === marks.length - 1 ? "last" : "",
+      style: { left: `${(100 * t) / end}%` },
+    }, tickLabel(t, end)))));
+  return h("div", "",
+    h("div", "timeline",
+      h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Timeline" }, chart),
+      h("div", "legend",
+        h("span", "", h("span", "swatch"), "model"),
+        h("span", "", h("span", "swatch wait"), "until its first token"),
+        h("span", "", h("span", "swatch tool"), "tool"),
+        bars.some((b) => b.is_error) ? h("span", "", h("span", "swatch bad"), "error") : null)),
+    timeTable(record));
+}
+
+function timeTable(record) {
+  const head = ["step", "agent", "first token", "model", "tokens read", "reused", "written", "per second"];
+  return h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Times and tokens of each step" },
+    h("table", "", h("thead", "", h("tr", "", head.map((t, i) => h("th", i === 1 ? "" : "num", t)))),
+      h("tbody", "", record.steps.map((step, i) => h("tr", "",
+        h("td", "num", String(i)), h("td", "", step.agent), h("td", "num", seconds(step.first)),
+        h("td", "num", seconds(step.duration)), h("td", "num", number(step.usage.input)),
+        h("td", "num", number(step.usage.cached)), h("td", "num", number(step.usage.output)),
+        h("td", "num", speed(step)))))));
+}
+
+function speed(step) {
+  if (step.duration === null || !step.usage.output) return "";
+  const writing = step.duration - (step.first || 0);
+  return writing > 0 ? (step.usage.output / writing).toFixed(1) : "";
+}
+
+// --- Steps: the exact texts
+
+function prompts(record) {
+  let before = "";
+  return record.steps.map((step) => {
+    if (step.prompt === null) {
+      before = "";
+      return null;
+    }
+    const shared = before.slice(0, step.n_shared);
+    before = shared + step.prompt;
+    return { shared, added: step.prompt };
+  });
+}
+
+function promptBlock(step, prompt, index) {
+  if (prompt === null) {
+    return h("p", "block", `The model was shown the first ${count(step.n_shown ?? step.n_prompt_messages, "message")}; `
+      + "its server made the text, which is not known here.");
+  }
+  const body = h("pre", { class: "exact", tabindex: "0", "aria-label": `Prompt of step ${index}` });
+  const n = prompt.shared.length + prompt.added.length;
+  const whole = () => body.replaceChildren(h("span", "same", prompt.shared), prompt.added);
+  let toggle = null;
+  if (prompt.shared) {
+    body.append(h("span", "same", `… ${count(prompt.shared.length, "character")} as in the step before …\n`), prompt.added);
+    toggle = h("button", { type: "button", class: "icon", onclick: () => { whole(); toggle.remove(); } }, "Show all");
+  } else body.append(prompt.added);
+  return h("div", "block",
+    h("div", "cap", h("b", "", "Prompt"),
+      h("span", "", count(n, "character") + (step.n_prompt_tokens === null ? "" : `, ${count(step.n_prompt_tokens, "token")}`)),
+      toggle ? h("span", "right", toggle) : null),
+    body);
+}
+
+function sampledTokens(step, readout) {
+  const pre = h("pre", { class: "exact written", tabindex: "0", "aria-label": "Sampled tokens" });
+  for (const [text, id, logprob] of step.tokens) {
+    const p = logprob === null ? null : Math.exp(logprob);
+    const label = `id ${id}` + (p === null ? "" : `, probability ${(100 * p).toFixed(1)} %`);
+    pre.append(h("span", {
+      class: "tok on cut", title: label,
+      style: p === null || p > 0.9 ? {} : { "background-color": `rgba(var(--heavy), ${(0.75 * (1 - p)).toFixed(3)})` },
+    }, visible(text, id)));
+  }
+  return pre;
+}
+
+function visible(text, id) {
+  return text === "" ? `⟨${id}⟩` : text.replace(/\n/g, "↵\n");
+}
+
+function completionBlock(step, index) {
+  if (step.text === null && step.tokens === null) {
+    return h("p", "block", "The exact text that the model wrote is not known; the conversation shows what it said.");
+  }
+  const holder = h("div", "");
+  const asText = () => h("pre", { class: "exact written", tabindex: "0", "aria-label": `Completion of step ${index}` }, step.text);
+  const asTokens = () => sampledTokens(step);
+  const views = [];
+  if (step.text !== null) views.push(["Text", asText]);
+  if (step.tokens !== null) views.push(["Tokens", asTokens]);
+  const pick = switcher(views, (make) => holder.replaceChildren(make()));
+  return h("div", "block",
+    h("div", "cap", h("b", "", "Completion"),
+      h("span", "", step.tokens === null ? count(step.text.length, "character")
+        : `${count(step.tokens.length, "sampled token")}`),
+      views.length > 1 ? h("span", "right", pick) : null),
+    holder);
+}
+
+function switcher(views, show) {
+  const buttons = views.map(([label, make], i) => h("button", {
+    type: "button", "aria-pressed": String(i === 0),
+    onclick: (event) => {
+      buttons.forEach((b) => b.setAttribute("aria-pressed", String(b === event.currentTarget)));
+      show(make);
+    },
+  }, label));
+  show(views[0][1]);
+  return h("span", { class: "switch", role: "group" }, buttons);
+}
+
+function steps(record) {
+  const texts = prompts(record);
+  return h("div", "cards", record.steps.map((step, i) => {
+    const node = h("article", { class: "card", tabindex: "0", "aria-label": `Step ${i}` },
+      h("div", "who", h("span", "role", `Step ${i}`), step.agent ? h("span", "", step.agent) : null,
+        h("span", "right", h("span", "badge" + (step.stop_reason === "error" ? " bad" : ""), step.stop_reason.replace(/_/g, " ")))),
+      h("div", "facts",
+        step.model ? h("span", "", "model ", h("b", "", step.model)) : null,
+        step.format ? h("span", "", "format ", h("b", "", step.format)) : null,
+        h("span", "", "read ", h("b", "", number(step.usage.input)), step.usage.cached ? ` (${number(step.usage.cached)} reused)` : ""),
+        h("span", "", "wrote ", h("b", "", number(step.usage.output))),
+        step.first !== null ? h("span", "", "first token ", h("b", "", seconds(step.first))) : null,
+        step.duration !== null ? h("span", "", "took ", h("b", "", seconds(step.duration))) : null,
+        step.sampling ? h("span", "mono", step.sampling) : null),
+      step.n_shown !== null ? h("p", "", `After compaction the model was shown ${count(step.n_shown, "message")}.`) : null,
+      promptBlock(step, texts[i], i),
+      completionBlock(step, i));
+    node.dataset.step = i;
+    return node;
+  }));
+}
+
+// --- Tokens and weights
+
+const AUTHORS = ["frame: the format's own", "given: the model reads it", "written: the model writes it"];
+
+function spanStyle(span, mode) {
+  const [, weight, author] = span;
+  if (mode === "author") {
+    return author === 2 ? { "background-color": "rgba(var(--weight), .30)" }
+      : author === 1 ? { "background-color": "rgba(var(--given), .16)" } : {};
+  }
+  if (weight <= 0) return {};
+  if (weight > 1) return { "background-color": `rgba(var(--heavy), ${Math.min(0.8, 0.25 + 0.12 * weight).toFixed(2)})` };
+  return { "background-color": `rgba(var(--weight), ${(0.1 + 0.26 * weight).toFixed(3)})` };
+}
+
+function spanTitle(span, index) {
+  const [text, weight, author, id, special] = span;
+  const parts = id === null ? [] : [`#${index}`, `id ${id}`];
+  parts.push(`weight ${weight}`, AUTHORS[author].split(":")[0]);
+  if (special) parts.push("special");
+  return parts.join(" · ") + "  " + JSON.stringify(text);
+}
+
+function tokens(record) {
+  const encoding = record.encoding;
+  const spans = encoding.spans;
+  const cut = encoding.tokenizer !== "";
+  const readout = h("div", { class: "readout", "aria-live": "off", hidden: true });
+  const pre = h("pre", { tabindex: "0", "aria-label": "The conversation as the trainer sees it" });
+  const more = h("button", { type: "button", class: "icon more" });
+  let mode = "weight";
+  let shown = 0;
+  const point = (event) => {
+    const index = event.target.dataset ? event.target.dataset.i : undefined;
+    if (index === undefined) return;
+    readout.hidden = false;
+    readout.textContent = spanTitle(spans[+index], +index);
+  };
+  pre.addEventListener("pointerover", point);
+  pre.addEventListener("click", point);
+  const draw = (upTo) => {
+    for (; shown < Math.min(upTo, spans.length); shown += 1) {
+      const span = spans[shown];
+      const node = h("span", {
+        class: "tok" + ((mode === "author" ? span[2] > 0 : span[1] > 0) ? " on" : "") + (cut ? " cut" : "") + (span[4] ? " special" : ""),
+        style: spanStyle(span, mode), "data-i": String(shown),
+      }, visible(span[0], span[3]));
+      pre.append(node);
+    }
+    more.hidden = shown >= spans.length;
+    more.textContent = `Show ${count(Math.min(TOKENS_AT_ONCE, spans.length - shown), "more token")}`.replace("more tokens", "more tokens");
+  };
+  more.addEventListener("click", () => draw(shown + TOKENS_AT_ONCE));
+  const legend = h("span", "scale");
+  const redraw = (next) => {
+    mode = next;
+    const upTo = Math.max(shown, TOKENS_AT_ONCE);
+    shown = 0;
+    pre.replaceChildren();
+    draw(upTo);
+    const swatch = (span, label) => [h("i", { style: spanStyle(span, mode) }), h("span", "", label)];
+    legend.replaceChildren(...(mode === "author"
+      ? AUTHORS.flatMap((label, i) => swatch(["", 0, i], label))
+      : [0, 0.5, 1].concat(spans.some((s) => s[1] > 1) ? [2] : []).flatMap((w) => swatch(["", w, 0], w > 1 ? "over 1" : String(w)))));
+  };
+  const pick = switcher([["Weight", "weight"], ["Author", "author"]], redraw);
+  const trained = spans.filter((s) => s[1] > 0).length;
+  const total = spans.reduce((sum, s) => sum + s[1], 0);
+  return h("div", "",
+    h("div", "bench", pick, legend),
+    h("div", "facts",
+      encoding.format ? h("span", "", "format ", h("b", "", encoding.format)) : null,
+      encoding.policy ? h("span", "", "loss policy ", h("b", "", encoding.policy)) : null,
+      h("span", "", "tokenizer ", h("b", "", encoding.tokenizer || "none: stretches of text")),
+      h("span", "", cut ? "tokens " : "stretches ", h("b", "", number(spans.length))),
+      h("span", "", "trained ", h("b", "", `${number(trained)} (${((100 * trained) / Math.max(spans.length, 1)).toFixed(0)} %)`)),
+      h("span", "", "sum of weights ", h("b", "", String(+total.toFixed(3))))),
+    h("div", "tokens", pre, more), readout);
+}
+
+// --- Events
+
+function events(record) {
+  const body = h("tbody", "");
+  const more = h("button", { type: "button", class: "icon more" });
+  let shown = 0;
+  const draw = () => {
+    const upTo = Math.min(shown + EVENTS_AT_ONCE, record.events.length);
+    for (; shown < upTo; shown += 1) {
+      const event = record.events[shown];
+      body.append(h("tr", event.type.endsWith("_delta") ? "delta" : "",
+        h("td", "num", event.time === null ? "" : event.time.toFixed(3)),
+        h("td", "num", event.step === null ? "" : String(event.step)),
+        h("td", "type", event.type + (event.count > 1 ? ` ×${event.count}` : "")),
+        h("td", "wide", h("pre", "", event.text))));
+    }
+    more.hidden = shown >= record.events.length;
+    more.textContent = `Show more of ${count(record.events.length, "line")}`;
+  };
+  more.addEventListener("click", draw);
+  draw();
+  return h("div", { class: "timeline log" }, h("table", "",
+    h("thead", "", h("tr", "", h("th", "num", "seconds"), h("th", "num", "step"), h("th", "", "event"), h("th", "", ""))), body), more);
+}
+
+// --- The page
+
+function badge(summary) {
+  if (!summary.stop_reason) return null;
+  const good = summary.stop_reason === "answer" || summary.stop_reason === "stopped_by_tool";
+  return h("span", "badge " + (good ? "good" : "bad"), summary.stop_reason.replace(/_/g, " "));
+}
+
+function stat(label, ...value) {
+  return h("div", "stat", h("dt", "", label), h("dd", "", ...value));
+}
+
+function hero(record) {
+  const s = record.summary;
+  const cached = s.usage.cached ? h("small", "", ` ${number(s.usage.cached)} reused`) : null;
+  return h("header", "hero",
+    h("h1", "", s.question || record.name || "A conversation"),
+    s.output ? h("p", "answer", s.output) : null,
+    s.error ? h("p", "failure", s.error) : null,
+    h("dl", "stats",
+      s.stop_reason ? stat("ended with", badge(s)) : null,
+      s.duration ? stat("time", seconds(s.duration)) : null,
+      s.recorded ? stat("steps", number(s.n_steps)) : stat("messages", number(s.n_messages)),
+      stat("calls", number(s.n_calls), s.n_errors || s.n_invalid
+        ? h("small", "", ` ${[s.n_errors ? count(s.n_errors, "error") : "", s.n_invalid ? `${number(s.n_invalid)} unreadable` : ""].filter(Boolean).join(", ")}`) : null),
+      s.recorded ? stat("tokens read", number(s.usage.input), cached) : null,
+      s.recorded ? stat("tokens written", number(s.usage.output)) : null,
+      s.models.length ? stat("model", s.models.join(", ")) : null,
+      s.formats.length ? stat("format", s.formats.join(", ")) : null,
+      s.agents.length > 1 ? stat("agents", s.agents.join(" → ")) : null,
+      s.started_at ? stat("began", s.started_at.replace("T", " ").replace(/\.\d+/, "").replace(/\+00:00|Z$/, " UTC")) : null));
+}
+
+function sections(record) {
+  const out = [["Conversation", record.items.filter((i) => i.kind === "message").length, () => conversation(record)]];
+  if (record.lanes.some((lane) => lane.bars.length)) out.push(["Timeline", null, () => timeline(record, goToStep)]);
+  if (record.steps.length) out.push(["Steps", record.steps.length, () => steps(record)]);
+  if (record.encoding) out.push(["Training", null, () => tokens(record)]);
+  if (record.events.length) out.push(["Events", record.events.length, () => events(record)]);
+  return out;
+}
+
+const view = { record: 0, tab: 0, tabs: [], panel: null, theme: null };
+
+function showTab(index, focus) {
+  const [, , make] = view.sections[index];
+  view.tab = index;
+  view.tabs.forEach((tab, i) => {
+    tab.setAttribute("aria-selected", String(i === index));
+    tab.tabIndex = i === index ? 0 : -1;
+  });
+  view.panel.setAttribute("aria-labelledby", `tab-${index}`);
+  view.panel.replaceChildren(make());
+  view.tabs[index].scrollIntoView({ block: "nearest", inline: "nearest" });
+  if (focus) view.tabs[index].focus();
+}
+
+function goToStep(step) {
+  showTab(0);
+  const target = view.panel.querySelector(`[data-step="${step}"]`);
+  if (target) {
+    target.focus();
+    target.scrollIntoView({ block: "center" });
+  }
+}
+
+function showRecord(index) {
+  view.record = index;
+  const record = DATA.records[index];
+  view.sections = sections(record);
+  view.tabs = view.sections.map(([label, n], i) => h("button", {
+    type: "button", role: "tab", id: `tab-${i}`, "aria-controls": "panel", onclick: () => showTab(i),
+  }, label, n === null ? null : " ", n === null ? null : h("span", "n", number(n))));
+  view.panel = h("main", { id: "panel", role: "tabpanel", tabindex: "-1" });
+  const tablist = h("div", { class: "tabs", role: "tablist", "aria-label": "Views", onkeydown: moveTab }, view.tabs);
+  view.body.replaceChildren(hero(record), tablist, view.panel);
+  document.querySelectorAll(".picker button").forEach((b, i) => b.setAttribute("aria-current", String(i === index)));
+  showTab(0);
+}
+
+function moveTab(event) {
+  const n = view.tabs.length;
+  const move = { ArrowRight: view.tab + 1, ArrowLeft: view.tab - 1 + n, Home: 0, End: n - 1 }[event.key];
+  if (move === undefined) return;
+  event.preventDefault();
+  showTab(move % n, true);
+}
+
+function moveCard(by) {
+  const cards = [...view.panel.querySelectorAll(".card")];
+  if (!cards.length) return;
+  const at = cards.indexOf(document.activeElement.closest ? document.activeElement.closest(".card") : null);
+  const next = cards[at < 0 ? (by > 0 ? 0 : cards.length - 1) : Math.min(Math.max(at + by, 0), cards.length - 1)];
+  next.focus({ preventScroll: true });
+  next.scrollIntoView({ block: "nearest" });
+}
+
+function foldAll() {
+  const all = [...view.panel.querySelectorAll("details")];
+  const open = all.some((d) => !d.open);
+  all.forEach((d) => { d.open = open; });
+}
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
+function applyTheme() {
+  document.documentElement.dataset.theme = view.theme || (dark.matches ? "dark" : "light");
+}
+function toggleTheme() {
+  view.theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+  applyTheme();
+}
+
+const KEYS = [
+  ["1 – 5", "go to a view"], ["← →", "next view, on its tab"], ["j  k", "next card, card before"],
+  ["e", "open or close all folds"], ["[  ]", "record before, next record"], ["t", "light or dark"], ["?", "this help"],
+];
+
+function helpDialog() {
+  const close = h("button", { type: "button", class: "icon", onclick: () => node.close() }, "Close");
+  const node = h("dialog", { "aria-label": "Keys" }, h("h2", "", "Keys"),
+    h("dl", "", KEYS.flatMap(([key, what]) => [h("dt", "", h("kbd", "", key)), h("dd", "", what)])), close);
+  return node;
+}
+
+function onKey(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || view.help.open) return;
+  const n = DATA.records.length;
+  const actions = {
+    j: () => moveCard(1), k: () => moveCard(-1), e: foldAll, t: toggleTheme, "?": () => view.help.showModal(),
+    "[": () => n > 1 && showRecord((view.record - 1 + n) % n), "]": () => n > 1 && showRecord((view.record + 1) % n),
+  };
+  const digit = "123456789".indexOf(event.key);
+  if (digit >= 0 && digit < view.sections.length) showTab(digit, true);
+  else if (actions[event.key]) actions[event.key]();
+  else return;
+  event.preventDefault();
+}
+
+function picker() {
+  if (DATA.records.length < 2) return null;
+  return h("nav", { class: "picker", "aria-label": "Records" }, DATA.records.map((record, i) =>
+    h("button", { type: "button", class: record.depth ? "child" : "", onclick: () => showRecord(i) }, record.name || `record ${i}`)));
+}
+
+function start() {
+  applyTheme();
+  dark.addEventListener("change", applyTheme);
+  view.help = helpDialog();
+  view.body = h("div", "");
+  document.body.append(h("div", "page",
+    h("div", "top", h("span", "brand", "Antiphon"), h("span", "name", DATA.name),
+      h("button", { type: "button", class: "icon keys", onclick: () => view.help.showModal() }, "Keys ?"),
+      h("button", { type: "button", class: "icon", onclick: toggleTheme, "aria-label": "Light or dark" }, "◐")),
+    picker(), view.body), view.help);
+  document.addEventListener("keydown", onKey);
+  if (DATA.records.length) showRecord(0);
+}
+
+start();

@@ -1,0 +1,212 @@
+"""The page in a real Chromium: nothing complains, hostile text is inert, the keyboard is enough."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from antiphon.viewer import Record, render_page
+from sample_runs import HOSTILE, hostile_record, rich_encoding, rich_run
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.slow
+
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
+
+
+@pytest.fixture(scope="module")
+def browser() -> "Iterator[Browser]":
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    if path is None:
+        if os.environ.get("CI"):
+            pytest.fail("no chromium; .ci/run installs it")
+        pytest.skip("no chromium; install it with: apt-get install chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+class Complaints(list[str]):
+    """What a page's console said, its errors, and its requests."""
+
+
+@pytest.fixture
+def complaints() -> Complaints:
+    return Complaints()
+
+
+@pytest.fixture
+def page(browser: "Browser", complaints: Complaints) -> "Iterator[Page]":
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.on("console", lambda m: complaints.append(f"console: {m.text}"))
+    page.on("pageerror", lambda e: complaints.append(f"error: {e}"))
+    page.on(
+        "request",
+        lambda r: (
+            None
+            if r.url.startswith(("file:", "data:image/"))
+            else complaints.append(f"request: {r.url}")
+        ),
+    )
+    yield page
+    page.close()
+
+
+def _open(page: "Page", tmp_path: Path, *records: Record) -> None:
+    file = tmp_path / "page.html"
+    file.write_text(render_page(records, title="run.json"), "utf-8")
+    page.goto(file.as_uri())
+
+
+def _rich() -> Record:
+    return Record(rich_run(), "run.json", rich_encoding())
+
+
+@pytest.mark.parametrize("record", [_rich(), hostile_record()], ids=["rich", "hostile"])
+def test_every_view_opens_without_a_complaint(
+    record: Record, page: "Page", complaints: Complaints, tmp_path: Path
+) -> None:
+    _open(page, tmp_path, record)
+
+    seen: list[str] = []
+    for index in range(page.get_by_role("tab").count()):
+        page.keyboard.press(str(index + 1))
+        seen.append(page.locator("[role=tab][aria-selected=true]").inner_text().split()[0])
+
+    assert seen == ["Conversation", "Timeline", "Steps", "Training", "Events"]
+    assert complaints == []
+
+
+def test_hostile_text_runs_nothing_and_is_shown(page: "Page", tmp_path: Path) -> None:
+    _open(page, tmp_path, hostile_record())
+
+    for key in ["1", "e", "2", "3", "4", "5"]:
+        page.keyboard.press(key)
+        assert page.evaluate("window.broken") is None
+        assert page.locator("main script, main iframe, main style").count() == 0
+
+    page.keyboard.press("1")
+    assert HOSTILE[0] in page.locator(".card.user").inner_text()
+    assert page.locator("main img").count() == 1
+
+
+def test_the_keyboard_is_enough(page: "Page", tmp_path: Path) -> None:
+    _open(page, tmp_path, _rich())
+    focused = "document.activeElement.getAttribute('aria-label') || document.activeElement.id"
+
+    page.keyboard.press("j")
+    assert page.evaluate(focused) == "Tools on offer"
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    assert page.evaluate(focused) == "User message"
+    page.keyboard.press("k")
+    assert page.evaluate(focused) == "System message"
+
+    assert page.locator("details[open]").count() == 1
+    page.keyboard.press("e")
+    assert page.locator("details:not([open])").count() == 0
+
+    page.keyboard.press("2")
+    assert page.evaluate(focused) == "tab-1"
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate(focused) == "tab-2"
+
+    page.keyboard.press("?")
+    assert page.locator("dialog[open]").count() == 1
+    page.keyboard.press("Escape")
+    assert page.locator("dialog[open]").count() == 0
+
+
+def test_a_bar_of_the_timeline_leads_to_its_step(page: "Page", tmp_path: Path) -> None:
+    _open(page, tmp_path, _rich())
+
+    page.keyboard.press("2")
+    page.locator(".bar.model").nth(2).click()
+
+    assert page.evaluate("document.activeElement.dataset.step") == "2"
+
+
+def test_a_token_tells_its_weight_and_is_coloured_by_it(page: "Page", tmp_path: Path) -> None:
+    _open(page, tmp_path, _rich())
+
+    page.keyboard.press("4")
+    tokens = page.locator(".tok")
+    tokens.filter(has_text="Thought").click()
+
+    assert "weight 1 · written" in page.locator(".readout").inner_text()
+    paint = "e => getComputedStyle(e).backgroundColor"
+    weights = {w: tokens.filter(has_text=t).evaluate(paint) for w, t in WEIGHED.items()}
+    assert len(set(weights.values())) == len(WEIGHED)
+
+
+WEIGHED = {0: "weather", 0.5: " it", 1: "look", 2: "Action"}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_no_view_is_wider_than_its_screen(
+    width: int, scheme: str, browser: "Browser", tmp_path: Path
+) -> None:
+    page = browser.new_page(
+        viewport={"width": width, "height": 800},
+        color_scheme="dark" if scheme == "dark" else "light",
+    )
+    _open(page, tmp_path, _rich(), hostile_record())
+
+    assert page.evaluate("document.documentElement.dataset.theme") == scheme
+    for record in range(2):
+        page.locator(".picker button").nth(record).click()
+        for index in range(5):
+            page.keyboard.press(str(index + 1))
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.close()
+
+
+def test_what_stands_on_a_colour_can_be_read(browser: "Browser", tmp_path: Path) -> None:
+    """WCAG 2.2, 1.4.3: a contrast of 4.5 to 1 for text, in both schemes."""
+    for scheme in ("light", "dark"):
+        page = browser.new_page(color_scheme="dark" if scheme == "dark" else "light")
+        _open(page, tmp_path, _rich())
+        for index in range(5):
+            page.keyboard.press(str(index + 1))
+            low = page.evaluate(_LOW_CONTRAST)
+            assert low == [], f"{scheme}, view {index + 1}"
+        page.close()
+
+
+_LOW_CONTRAST = """() => {
+  const parse = (colour) => {
+    const n = colour.match(/[\\d.]+/g).map(Number);
+    const scale = colour.startsWith("color(") ? 255 : 1;
+    return [n[0] * scale, n[1] * scale, n[2] * scale, n.length > 3 ? n[3] : 1];
+  };
+  const over = (top, under) => under.map((v, i) => top[i] * top[3] + v * (1 - top[3]));
+  const ground = (e) => {
+    if (!e) return [255, 255, 255];
+    return over(parse(getComputedStyle(e).backgroundColor), ground(e.parentElement));
+  };
+  const linear = (v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+  const light = (rgb) => {
+    const [r, g, b] = rgb.map((v) => linear(v / 255));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const low = [];
+  for (const e of document.querySelectorAll(".page *")) {
+    const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
+    if (!own || !e.checkVisibility()) continue;
+    const under = ground(e);
+    const ink = light(over(parse(getComputedStyle(e).color), under));
+    const paper = light(under);
+    const ratio = (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
+    if (ratio < 4.5) low.push(`${e.className} ${ratio.toFixed(2)} ${e.textContent.slice(0, 30)}`);
+  }
+  return low;
+}"""
