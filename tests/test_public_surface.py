@@ -36,6 +36,7 @@ ERRORS: list[errors.AntiphonError] = [
     errors.RateLimitError("a", retry_after=1.5),
     errors.ContextLengthError("a"),
     errors.ModelResponseError("a"),
+    errors.ToolError("a"),
     errors.RunError("a"),
 ]
 
