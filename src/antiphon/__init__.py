@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from antiphon.agent import Agent, run_sync
     from antiphon.encode import Encoder, LossPolicy
     from antiphon.events import Trajectory
     from antiphon.messages import (
@@ -22,28 +23,43 @@ if TYPE_CHECKING:
         ToolResult,
         ToolSpec,
     )
+    from antiphon.models import ReplayModel, ScriptedModel
+    from antiphon.tools import Tool, tool
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Agent",
     "Conversation",
     "Encoder",
     "ImagePart",
     "InvalidToolCall",
     "LossPolicy",
     "Message",
+    "ReplayModel",
+    "ScriptedModel",
     "TextPart",
     "ThinkingPart",
+    "Tool",
     "ToolCall",
     "ToolResult",
     "ToolSpec",
     "Trajectory",
     "__version__",
+    "run_sync",
+    "tool",
 ]
 
 # Where each public name lives.  `tests/test_public_surface.py` holds it equal to the imports above.
 _ROOMS = {
-    "encode": ("Encoder", "LossPolicy"),
+    "agent": (
+        "Agent",
+        "run_sync",
+    ),
+    "encode": (
+        "Encoder",
+        "LossPolicy",
+    ),
     "events": ("Trajectory",),
     "messages": (
         "Conversation",
@@ -55,6 +71,14 @@ _ROOMS = {
         "ToolCall",
         "ToolResult",
         "ToolSpec",
+    ),
+    "models": (
+        "ReplayModel",
+        "ScriptedModel",
+    ),
+    "tools": (
+        "Tool",
+        "tool",
     ),
 }
 _HOMES = {name: f"antiphon.{room}" for room, names in _ROOMS.items() for name in names}

@@ -26,7 +26,7 @@ from antiphon.events._event import (
     TextEvent,
     ThinkingEvent,
 )
-from antiphon.events._json import dump_row, event_from_row, event_to_row
+from antiphon.events._json import dump_row, event_from_row, event_to_row, is_json
 from antiphon.events._trajectory import Step, Trajectory, body_of
 
 __all__ = [
@@ -55,4 +55,5 @@ __all__ = [
     "dump_row",
     "event_from_row",
     "event_to_row",
+    "is_json",
 ]

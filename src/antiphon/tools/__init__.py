@@ -9,6 +9,7 @@ what the model reads.  `builtin` is a useful set of tools.  This room knows no m
 from antiphon.errors import ToolDefinitionError, ToolError
 from antiphon.tools._context import RunContext
 from antiphon.tools._docstring import Docstring, parse_docstring
+from antiphon.tools._names import valid_name
 from antiphon.tools._tool import Tool, tool, unknown_tool_result
 from antiphon.tools._workers import late_tools
 
@@ -22,4 +23,5 @@ __all__ = [
     "parse_docstring",
     "tool",
     "unknown_tool_result",
+    "valid_name",
 ]

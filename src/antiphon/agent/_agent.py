@@ -1,0 +1,231 @@
+"""What an Agent is: instructions, a model, tools, and whom it may hand over to.
+
+An Agent is a value: it opens nothing and remembers nothing.  What one execution needs and makes is
+a `Run` (`_run.py`).  This module does not know how a run goes; see `_loop.py`.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, cast
+
+from antiphon.agent._run import ApproveFunction, Decision, Input, Run, RunResult
+from antiphon.errors import ToolError, UsageError, clip
+from antiphon.events import Trajectory
+from antiphon.messages import Message
+from antiphon.models import Model, ModelSettings
+from antiphon.tools import RunContext, Tool, tool, valid_name
+
+Instructions: TypeAlias = str | Callable[[RunContext[Any]], str | Awaitable[str]]
+"""What an agent is told: text, or a function of the run's context, asked before each step."""
+
+InputFilter: TypeAlias = Callable[[tuple[Message, ...]], Sequence[Message]]
+"""What the next agent is shown of the conversation so far, without system messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handoff:
+    """Another agent that may take over, with options."""
+
+    agent: "Agent | Callable[[], Agent]"
+    """Who takes over; a function where two agents name each other."""
+    name: str = ""
+    """The tool's name; ``transfer_to_<agent>`` where empty."""
+    description: str = ""
+    """What the model reads; made from the agent's own description where empty."""
+    input_filter: InputFilter | None = None
+    """What the next agent is shown; everything without one."""
+
+    def target(self) -> "Agent":
+        """The agent that takes over.
+
+        Raises:
+            UsageError: The function returned something else.
+        """
+        agent = self.agent if isinstance(self.agent, Agent) else self.agent()
+        if not isinstance(agent, Agent):  # pyright: ignore[reportUnnecessaryIsInstance] - a caller's function
+            raise UsageError(f"a handoff needs an Agent, got {clip(agent)}")
+        return agent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agent:
+    """Instructions, a model, tools and handoffs.
+
+    >>> from antiphon.models import ScriptedModel
+    >>> clerk = Agent(name="clerk", model=ScriptedModel(["Good morning."]))
+    >>> clerk.run_sync("Hello").output
+    'Good morning.'
+    """
+
+    name: str = "agent"
+    """Who speaks; handoffs and records call it by this."""
+    instructions: Instructions = ""
+    """What it is told before everything else."""
+    model: str | Model = "local"
+    """A model's spec, opened by each run for itself; or a Model, which the caller closes."""
+    tools: Sequence[Tool[..., Any] | Callable[..., Any]] = ()
+    """What it may call: tools or plain functions. One that returns an Agent hands over to it."""
+    handoffs: "Sequence[Agent | Handoff | Callable[[], Agent]]" = ()
+    """Agents that may take over; each becomes a tool ``transfer_to_<name>``."""
+    description: str = ""
+    """What it is for, as agents that may hand over to it read it."""
+    settings: ModelSettings = field(default_factory=ModelSettings)
+    """How completions are sampled."""
+    final_tools: Sequence[str] = ()
+    """Names of tools whose result ends the run and is its output."""
+    max_steps: int = 20
+    """The most model calls of a run that begins with this agent."""
+    max_handoffs: int = 10
+    """The most handoffs of such a run."""
+    max_tokens: int | None = None
+    """The most tokens, read and written, of such a run; no further step begins beyond it."""
+    max_mends: int = 3
+    """How often in a row a reply that was cut, empty or of the wrong type is asked for again."""
+    timeout: float | None = 600.0
+    """Seconds until such a run is stopped; ``None`` waits for ever."""
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise UsageError("an agent needs a name, got ''; for example Agent(name='clerk')")
+        for limit in ("max_steps", "max_handoffs", "max_mends"):
+            if getattr(self, limit) < (1 if limit == "max_steps" else 0):
+                raise UsageError(f"{limit} of agent {self.name!r} is {getattr(self, limit)}")
+        made = tuple(as_tool(item) for item in self.tools)
+        object.__setattr__(self, "tools", made)
+        given = tuple(h if isinstance(h, Handoff) else Handoff(h) for h in self.handoffs)
+        object.__setattr__(self, "handoffs", given)
+        object.__setattr__(self, "final_tools", tuple(self.final_tools))
+        self._check_names(made)
+
+    def _check_names(self, tools: tuple[Tool[..., Any], ...]) -> None:
+        names = [item.name for item in tools]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise UsageError(
+                f"agent {self.name!r} has two tools named {twice!r}; "
+                "rename one: tool(function, name=...)"
+            )
+        for name in self.final_tools:
+            if name not in names:
+                raise UsageError(
+                    f"final_tools of agent {self.name!r} names {name!r}; its tools: "
+                    f"{', '.join(names) or 'none'}"
+                )
+
+    @property
+    def own_tools(self) -> tuple[Tool[..., Any], ...]:
+        """`tools`, each as a Tool."""
+        return cast("tuple[Tool[..., Any], ...]", self.tools)
+
+    @property
+    def own_handoffs(self) -> tuple[Handoff, ...]:
+        """`handoffs`, each as a Handoff."""
+        return cast("tuple[Handoff, ...]", self.handoffs)
+
+    def run(
+        self,
+        input: Input,
+        *,
+        history: Sequence[Message] = (),
+        deps: object = None,
+        state: dict[str, Any] | None = None,
+        approve: ApproveFunction | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Run:
+        """Begin a run; it starts when it is awaited or iterated.
+
+        Args:
+            input: The question: text, a message, or messages.
+            history: What was said before, for example `RunResult.messages` of an earlier run. Calls
+                left open in it are answered as interrupted.
+            deps: What tools get as `RunContext.deps`.
+            state: Context variables, shared by tools and callable instructions; changed in place.
+            approve: Asked about calls of tools that need a person's consent. Without it such a call
+                ends the run with stop reason ``pending``; see `resume`.
+            metadata: Kept in the trajectory.
+
+        Returns:
+            A Run: await it for the result, iterate it for the events, ``.wait()`` in plain code.
+        """
+        return Run.begin(
+            self,
+            input,
+            history=history,
+            deps=deps,
+            state=state,
+            approve=approve,
+            metadata=metadata,
+        )
+
+    def stream(self, input: Input, **options: Any) -> Run:
+        """Another name of `run`, for ``async for event in agent.stream(...)``.
+
+        Args:
+            input: The question.
+            options: As for `run`.
+        """
+        return self.run(input, **options)
+
+    def run_sync(self, input: Input, **options: Any) -> RunResult:
+        """Run to the end from plain code.
+
+        Args:
+            input: The question.
+            options: As for `run`.
+
+        Raises:
+            RunError: An event loop is already running in this thread; await `run` there.
+        """
+        return self.run(input, **options).wait()
+
+    def resume(
+        self,
+        trajectory: Trajectory,
+        decisions: "Mapping[str, bool | Decision] | None" = None,
+        *,
+        deps: object = None,
+        approve: ApproveFunction | None = None,
+    ) -> Run:
+        """Go on with a run that paused or broke off, in this or another process.
+
+        Finished calls are not executed again.  A call that was under way when the process died is
+        executed again only if its tool is idempotent; else the model is told that its outcome is
+        unknown.
+
+        Args:
+            trajectory: The record so far; this agent, or one it may hand over to, was speaking.
+            decisions: By call id, for calls that wait for a person.
+            deps: As for `run`.
+            approve: As for `run`.
+
+        Raises:
+            UsageError: The record is of another agent, or a decision names no waiting call.
+        """
+        return Run.again(self, trajectory, decisions or {}, deps=deps, approve=approve)
+
+    def as_tool(self, *, name: str = "", description: str = "") -> Tool[..., Any]:
+        """This agent as a tool of another: it answers one question and does not take over.
+
+        Args:
+            name: The tool's name; the agent's where empty.
+            description: What the other agent's model reads; the agent's own where empty.
+        """
+
+        async def ask(context: RunContext[Any], question: str) -> Any:
+            run = self.run(question, deps=context.deps, state=context.state)
+            result = await run.under(context.call_id)
+            if result.stop_reason in ("answer", "stopped_by_tool", "error"):
+                return result.output
+            raise ToolError(f"{self.name} gave no answer: {result.stop_reason}. {result.text}")
+
+        return tool(
+            ask,
+            name=name or valid_name(self.name),
+            description=description or self.description or f"Asks {self.name}.",
+            timeout=None,
+        )
+
+
+def as_tool(item: Tool[..., Any] | Callable[..., Any]) -> Tool[..., Any]:
+    """A tool, or a function made one."""
+    return cast("Tool[..., Any]", item) if isinstance(item, Tool) else tool(item)

@@ -1,0 +1,68 @@
+"""What one agent may call in a run: its tools, and a tool for each handoff."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from antiphon.errors import UsageError
+from antiphon.messages import JsonObject, ToolSpec
+from antiphon.tools import Tool, tool, valid_name
+
+if TYPE_CHECKING:
+    from antiphon.agent._agent import Agent, Handoff, InputFilter
+
+
+@dataclass(slots=True)
+class Offer:
+    """An agent's tools by name, as a run uses them."""
+
+    tools: dict[str, Tool[..., Any]] = field(default_factory=dict[str, Tool[..., Any]])
+    """Every tool, in the order shown."""
+    specs: tuple[ToolSpec, ...] = ()
+    """What the model sees of them."""
+    filters: "dict[str, InputFilter]" = field(default_factory=dict[str, Any])
+    """By the handoff tool's name: what the next agent is shown."""
+
+    @classmethod
+    def of(cls, agent: "Agent") -> "Offer":
+        """An agent's offer.
+
+        Raises:
+            UsageError: A handoff has the name of a tool, or its function returns no agent.
+        """
+        offer = cls({item.name: item for item in agent.own_tools})
+        for handoff in agent.own_handoffs:
+            offer.add(handoff, agent.name)
+        offer.specs = tuple(item.spec for item in offer.tools.values())
+        return offer
+
+    def add(self, handoff: "Handoff", agent: str) -> None:
+        """Offer a handoff as a tool."""
+        target = handoff.target()
+        name = handoff.name or valid_name(f"transfer_to_{target.name}")
+        if name in self.tools:
+            raise UsageError(
+                f"agent {agent!r} has a tool and a handoff, or two handoffs, named {name!r}; "
+                "name one: Handoff(agent, name=...)"
+            )
+        about = handoff.description or (
+            f"Hand the conversation over to {target.name}. {target.description}".strip()
+        )
+
+        def transfer() -> Any:
+            return target
+
+        self.tools[name] = tool(transfer, name=name, description=about, threaded=False)
+        if handoff.input_filter is not None:
+            self.filters[name] = handoff.input_filter
+
+
+def agent_row(agent: "Agent", model: str, offer: Offer) -> JsonObject:
+    """What the record says of an agent that took part."""
+    told = agent.instructions if isinstance(agent.instructions, str) else "(a function)"
+    return {
+        "name": agent.name,
+        "instructions": told,
+        "model": model,
+        "tools": list(offer.tools),
+        "description": agent.description,
+    }

@@ -1,0 +1,314 @@
+"""One execution of an Agent: awaited it is the result, iterated it is the events.
+
+The loop (`_loop.py`) goes on in a task of its own.  While a run is iterated, the loop waits after
+each event until the next one is asked for, so that nothing happens behind the reader's back:
+breaking out of the iteration stops the run before its next model call or tool.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from antiphon.agent._calls import Ids
+from antiphon.agent._history import mend
+from antiphon.agent._loop import CURRENT, ApproveFunction, Decision, Loop, Start
+from antiphon.errors import ModelError, RunError, UsageError
+from antiphon.events import Event, RunStopReason, Step, Trajectory, body_of
+from antiphon.messages import Conversation, Message, ToolCall, Usage
+
+if TYPE_CHECKING:
+    from antiphon.agent._agent import Agent
+
+ResultT = TypeVar("ResultT")
+
+Input: TypeAlias = str | Message | Sequence[Message] | Conversation
+"""What a run is asked: text, a message, or messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """How a run ended."""
+
+    trajectory: Trajectory
+    """The whole record."""
+    stop_reason: RunStopReason
+    """Why it ended."""
+    agent: "Agent"
+    """The agent that spoke last."""
+    text: str
+    """The last answer as text; empty where there is none."""
+    value: Any = None
+    """The last answer as a value: of the `output_type` where there is one, else the text."""
+    error: ModelError | None = None
+    """What broke, when `stop_reason` is ``error``."""
+    pending: tuple[ToolCall, ...] = ()
+    """Calls that wait for a person, when `stop_reason` is ``pending``."""
+    n_given: int = 0
+    """How many of `messages` the run was given."""
+
+    @property
+    def output(self) -> Any:
+        """The last answer.
+
+        Raises:
+            RunError: The run ended with an error and has no answer; the error is its cause.
+        """
+        if self.stop_reason == "error":
+            reason = self.trajectory.error or "no usable answer"
+            raise RunError(f"the run has no answer: {reason}") from self.error
+        return self.value
+
+    @property
+    def usage(self) -> Usage:
+        """What all model calls cost together, those of agents that are tools included."""
+        return self.trajectory.total_usage
+
+    @property
+    def usage_by_agent(self) -> dict[str, Usage]:
+        """`usage`, by the agent's name."""
+        return _split(self.trajectory, lambda step: step.agent)
+
+    @property
+    def usage_by_model(self) -> dict[str, Usage]:
+        """`usage`, by the model's own name."""
+        return _split(self.trajectory, lambda step: step.completion.model)
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The whole conversation without instructions, fit to be another run's `history`."""
+        return body_of(self.trajectory.conversation)
+
+    @property
+    def new_messages(self) -> tuple[Message, ...]:
+        """What this run added to the messages it was given."""
+        return self.messages[self.n_given :]
+
+    def __str__(self) -> str:
+        return str(self.output)
+
+
+def _split(trajectory: Trajectory, key: Callable[[Step], str]) -> dict[str, Usage]:
+    split: dict[str, Usage] = {}
+    for step in trajectory.steps:
+        usage = step.completion.usage
+        usage = usage if usage.n_requests else replace(usage, n_requests=1)
+        split[key(step)] = split.get(key(step), Usage()) + usage
+    for child in trajectory.children:
+        for name, usage in _split(child, key).items():
+            split[name] = split.get(name, Usage()) + usage
+    return split
+
+
+class Run:
+    """An execution that has begun or will when it is first awaited or iterated."""
+
+    def __init__(self, start: Start) -> None:
+        self._loop = Loop(start, self._wait_for_reader)
+        self._task: asyncio.Task[None] | None = None
+        self._arrived = asyncio.Event()
+        self._wanted = asyncio.Event()
+        self._paced = False
+
+    @classmethod
+    def begin(
+        cls,
+        agent: "Agent",
+        input: Input,
+        *,
+        history: Sequence[Message],
+        deps: object,
+        state: dict[str, Any] | None,
+        approve: ApproveFunction | None,
+        metadata: Mapping[str, Any] | None,
+    ) -> "Run":
+        """A new run; see `Agent.run`."""
+        messages = mend([*history, *_messages(input)], Ids())
+        return cls(
+            Start(
+                agent,
+                messages,
+                question=next((m.text for m in reversed(messages) if m.role == "user"), ""),
+                deps=deps,
+                state={} if state is None else state,
+                approve=approve,
+                metadata=dict(metadata or {}),
+            )
+        )
+
+    @classmethod
+    def again(
+        cls,
+        agent: "Agent",
+        trajectory: Trajectory,
+        decisions: Mapping[str, bool | Decision],
+        *,
+        deps: object,
+        approve: ApproveFunction | None,
+    ) -> "Run":
+        """A run that goes on; see `Agent.resume`."""
+        if trajectory.stop_reason in ("answer", "stopped_by_tool"):
+            raise UsageError(
+                f"run {trajectory.id!r} is finished ({trajectory.stop_reason}); "
+                "continue its conversation with agent.run(..., history=result.messages)"
+            )
+        waiting = _waiting(trajectory)
+        unknown = [id for id in decisions if id not in waiting]
+        if unknown:
+            raise UsageError(
+                f"no call {unknown[0]!r} waits for a decision; "
+                f"waiting: {', '.join(waiting) or 'none'}"
+            )
+        return cls(
+            Start(
+                agent,
+                deps=deps,
+                state=dict(trajectory.state),
+                approve=approve,
+                earlier=trajectory,
+                decisions={
+                    id: d if isinstance(d, Decision) else Decision(d) for id, d in decisions.items()
+                },
+            )
+        )
+
+    def under(self, call_id: str) -> "Run":
+        """Make this the child of the run whose tool is being executed, if there is one."""
+        parent = CURRENT.get()
+        if parent is not None:
+            self._loop.parent = parent
+            self._loop.record.call_id = call_id
+        return self
+
+    @property
+    def id(self) -> str:
+        """The run's id, which its trajectory has too."""
+        return self._loop.record.id
+
+    @property
+    def trajectory(self) -> Trajectory:
+        """The record so far, at any moment, whatever happened."""
+        return self._loop.trajectory()
+
+    def __await__(self) -> Generator[Any, None, RunResult]:
+        return self._finish().__await__()
+
+    async def __aiter__(self) -> AsyncIterator[Event]:
+        """The events, from the first one.  The first to iterate sets the pace and stops the run by
+        leaving; others only look."""
+        events = self._loop.record.events
+        leads = self._task is None
+        self._paced = leads
+        task = self._begin()
+        n = 0
+        try:
+            while n < len(events) or not task.done():
+                if n < len(events):
+                    n += 1
+                    yield events[n - 1]
+                    continue
+                self._arrived.clear()
+                self._wanted.set()
+                await self._arrived.wait()
+        finally:
+            if leads:
+                await self._stop()
+        task.result()
+
+    def wait(self) -> RunResult:
+        """Run to the end from plain code.
+
+        Raises:
+            RunError: An event loop is already running in this thread.
+        """
+        return run_sync(self)
+
+    def cancel(self) -> None:
+        """Stop the run: tasks end, open calls are answered as cancelled, the record is kept.
+
+        May be called from any thread, and before the run has begun.
+        """
+        self._loop.cancelled = True
+        if self._task is not None:
+            self._task.get_loop().call_soon_threadsafe(self._task.cancel)
+
+    def _begin(self) -> "asyncio.Task[None]":
+        if self._task is None:
+            self._task = asyncio.create_task(self._loop.run(), name=f"antiphon run {self.id}")
+            self._task.add_done_callback(lambda _: self._arrived.set())
+        return self._task
+
+    async def _wait_for_reader(self) -> None:
+        """Called by the loop after each event."""
+        self._arrived.set()
+        if self._paced and self._loop.stop_reason is None:
+            self._wanted.clear()
+            await self._wanted.wait()
+
+    async def _stop(self) -> None:
+        task = self._begin()
+        self._paced = False
+        if not task.done():
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def _finish(self) -> RunResult:
+        task = self._begin()
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            await self._stop()
+            raise
+        task.result()
+        loop = self._loop
+        trajectory = loop.trajectory()
+        return RunResult(
+            trajectory=trajectory,
+            stop_reason=trajectory.stop_reason,
+            agent=loop.agent,
+            text=trajectory.output,
+            value=loop.output,
+            error=loop.error,
+            pending=loop.pending,
+            n_given=loop.n_given,
+        )
+
+
+def run_sync(run: Awaitable[ResultT]) -> ResultT:
+    """Await something from plain code.
+
+    Args:
+        run: A Run, or anything that can be awaited.
+
+    Raises:
+        RunError: An event loop is already running in this thread.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(_awaited(run))
+    raise RunError(
+        "an event loop is already running in this thread, so waiting here would stop it; "
+        "write 'await agent.run(...)'"
+    )
+
+
+async def _awaited(run: Awaitable[ResultT]) -> ResultT:
+    return await run
+
+
+def _messages(input: Input) -> tuple[Message, ...]:
+    if isinstance(input, str):
+        return (Message.user(input),)
+    if isinstance(input, Message):
+        return (input,)
+    messages = input.messages if isinstance(input, Conversation) else tuple(input)
+    if not messages:
+        raise UsageError("a run needs at least one message, got none")
+    return messages
+
+
+def _waiting(trajectory: Trajectory) -> list[str]:
+    if trajectory.stop_reason != "pending" or not trajectory.steps:
+        return []
+    return [call.id for call in trajectory.steps[-1].completion.message.tool_calls]
