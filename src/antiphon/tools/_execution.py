@@ -10,7 +10,7 @@ import inspect
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Never, cast
 
 from antiphon.tools._context import RunContext
 from antiphon.tools._stdout import capture
@@ -49,9 +49,26 @@ class Job:
     """Whether what it prints is kept."""
 
 
+N_FORKS = [0]
+"""How often this process was made by a fork: a call that sees it change is in a child."""
+
+
+def _count_fork() -> None:
+    N_FORKS[0] += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_count_fork)
+
+
+def leave() -> Never:
+    """End this process: the tool forked, and the child must not answer a second time."""
+    os._exit(0)
+
+
 def run_inline(job: Job) -> Outcome:
     """Call a plain function here and now."""
-    process = os.getpid()
+    forks = N_FORKS[0]
     printed = contextlib.nullcontext() if not job.capture_stdout else capture()
     buffer = None
     try:
@@ -62,8 +79,8 @@ def run_inline(job: Job) -> Outcome:
         outcome = Outcome(value)
     except BaseException as error:
         outcome = Outcome(error=error)
-    if os.getpid() != process:
-        os._exit(0)  # the tool forked and this is the child: it must not answer a second time
+    if N_FORKS[0] != forks:
+        leave()
     return outcome if buffer is None else Outcome(outcome.value, outcome.error, buffer.getvalue())
 
 

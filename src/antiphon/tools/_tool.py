@@ -17,10 +17,12 @@ from antiphon.messages import ToolCall, ToolResult, ToolSpec
 from antiphon.tools._arguments import ArgumentReader, Rejected
 from antiphon.tools._context import RunContext
 from antiphon.tools._execution import (
+    N_FORKS,
     Job,
     Outcome,
     error_text,
     finish,
+    leave,
     run_async,
     run_async_in_thread,
     run_in_thread,
@@ -43,6 +45,7 @@ Values = dict[str, Any]
 Approval = bool | Callable[[Values], bool]
 
 TIMEOUT_SECONDS = 120.0
+_VALUES = frozenset({str, int, float, bool, type(None), dict, list, tuple})  # nothing to wait for
 _OPTIONS = (
     "timeout",
     "threaded",
@@ -135,7 +138,17 @@ class Tool(Generic[P, R]):
         self._reader = ArgumentReader(self.spec.name, parameters, signature, whole)
         self._bind = _binder(signature) if whole is None else _give_back
         self._is_async = signature.is_async
+        self._read = self._reader.read
+        self._name = self.spec.name
+        self._function: Any = function
         self._context_names = tuple(p.name for p in signature.parameters if p.kind == "context")
+        self._direct = (
+            self.threaded is False
+            and self._bind is None
+            and not (self._is_async or self._context_names or self.capture_stdout or self.retries)
+            and not signature.is_generator
+            and self.max_concurrent is None
+        )
 
     @property
     def name(self) -> str:
@@ -166,7 +179,7 @@ class Tool(Generic[P, R]):
         if instance is None or not self._is_method:
             return cast("Tool[..., R]", self)
         bound = copy.copy(cast("Tool[..., R]", self))
-        bound.function = cast("Any", self.function).__get__(instance, owner)
+        bound.function = bound._function = cast("Any", self.function).__get__(instance, owner)
         bound._is_method = False
         return bound
 
@@ -212,26 +225,63 @@ class Tool(Generic[P, R]):
                 f"tool {self.name!r} is a method; take it from an instance: Shop().{self.name}"
             )
         try:
-            values, repairs = self._reader.read(arguments)
+            values, repairs = self._read(arguments)
         except Rejected as rejected:
             return self._failed(str(rejected), call_id)
-        if context is not None or self._context_names:
-            context = (context or RunContext()).for_call(self.name, call_id)
-            for name in self._context_names:
-                values[name] = context
-        outcome = await self._perform(values, context)
+        if self._direct:
+            made = self._call_directly(values, repairs, call_id)
+            if type(made) is ToolResult:
+                return made
+            job = Job(self._name, lambda: None, self.timeout, None)
+            outcome = await finish(job, cast("Outcome", made))
+        else:
+            outcome = await self._perform(values, context, call_id)
         if outcome.error is not None:
             return self._failed(self._explain(outcome), call_id, repairs)
         value = outcome.value
         if outcome.printed:
             value = outcome.printed if value is None else f"{outcome.printed}\n{value}"
-        return make_result(
-            value, name=self.name, call_id=call_id, max_chars=self.max_chars, repairs=repairs
-        )
+        return self._answer(value, repairs, call_id)
 
-    async def _perform(self, values: Values, context: RunContext[Any] | None) -> Outcome:
+    def _call_directly(
+        self, values: Values, repairs: Sequence[str], call_id: str
+    ) -> ToolResult | Outcome:
+        """The short way for a plain function without thread, context or limits.
+
+        Returns:
+            The result, or the outcome where the value is not final yet.
+        """
+        forks = N_FORKS[0]
+        try:
+            value: Any = self._function(**values)
+        except BaseException as error:
+            if N_FORKS[0] != forks:
+                leave()
+            return self._failed(self._explain(Outcome(error=error)), call_id, repairs)
+        if N_FORKS[0] != forks:
+            leave()
+        kind: type[Any] = type(value)
+        if kind is str and len(value) <= self.max_chars and value.isascii():
+            return ToolResult(call_id, self._name, value, False, value, (), tuple(repairs))
+        return self._answer(value, repairs, call_id) if kind in _VALUES else Outcome(value)
+
+    def _answer(self, value: Any, repairs: Sequence[str], call_id: str) -> ToolResult:
+        try:
+            return make_result(
+                value, name=self._name, call_id=call_id, max_chars=self.max_chars, repairs=repairs
+            )
+        except BaseException as error:  # the value's own code raises when it is written down
+            return self._failed(self._explain(Outcome(error=error)), call_id, repairs)
+
+    async def _perform(
+        self, values: Values, context: RunContext[Any] | None, call_id: str
+    ) -> Outcome:
+        if context is not None or self._context_names:
+            context = (context or RunContext()).for_call(self._name, call_id)
+            for name in self._context_names:
+                values[name] = context
         job = Job(
-            self.name, lambda: self._invoke(values), self.timeout, context, self.capture_stdout
+            self._name, lambda: self._invoke(values), self.timeout, context, self.capture_stdout
         )
         if self.max_concurrent is None:
             return await self._try(job)
@@ -258,18 +308,18 @@ class Tool(Generic[P, R]):
 
     def _invoke(self, values: Values) -> Any:
         if self._bind is None:
-            return cast("Any", self.function)(**values)
-        return self._bind(cast("Any", self.function), values)
+            return self._function(**values)
+        return self._bind(self._function, values)
 
     def _explain(self, outcome: Outcome) -> str:
         error = cast("BaseException", outcome.error)
         if isinstance(error, ToolError):
             return safe_text(str(error))
-        text = error_text(self.name, error, show=self.show_errors, timeout=self.timeout)
+        text = error_text(self._name, error, show=self.show_errors, timeout=self.timeout)
         return safe_text(f"{text}\n{outcome.printed}" if outcome.printed else text)
 
     def _failed(self, text: str, call_id: str, repairs: Sequence[str] = ()) -> ToolResult:
-        return ToolResult(call_id, self.name, text, is_error=True, repairs=tuple(repairs))
+        return ToolResult(call_id, self._name, text, is_error=True, repairs=tuple(repairs))
 
 
 Binder = Callable[[Callable[..., Any], Values], Any]

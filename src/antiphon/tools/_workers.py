@@ -33,13 +33,10 @@ class Job:
 
     def run(self) -> None:
         """Run in a worker thread and hand over what came out, an exception too."""
-        process = os.getpid()
         try:
             outcome: tuple[Any, BaseException | None] = (self.context.run(self.call), None)
         except BaseException as error:
             outcome = (None, error)
-        if os.getpid() != process:
-            os._exit(0)  # the tool forked and this is the child: it must not answer a second time
         try:
             self.loop.call_soon_threadsafe(self._deliver, outcome)
         except RuntimeError:  # the loop is closed: nobody waits any more
