@@ -1,5 +1,12 @@
-"""How each model family writes and reads.  Start with `_types.py`; then any family, one file each."""
+"""How each model family writes and reads.  Start with `_types.py`; then any family, one file each.
 
+`get_format` finds a family by name.  The machinery: `_render.py` writes pieces, `_scan.py` is the
+streaming parser that every family's table runs on, `_readers.py` and `_values.py` read what stands
+inside calls, `_grammar.py` makes what constrained decoding may write.
+"""
+
+from antiphon.formats._grammar import Grammar
+from antiphon.formats._names import describe, get_format, list_formats
 from antiphon.formats._types import (
     Author,
     Format,
@@ -10,4 +17,16 @@ from antiphon.formats._types import (
     ToolChoice,
 )
 
-__all__ = ["Author", "Format", "Piece", "Rendered", "Start", "StreamParser", "ToolChoice"]
+__all__ = [
+    "Author",
+    "Format",
+    "Grammar",
+    "Piece",
+    "Rendered",
+    "Start",
+    "StreamParser",
+    "ToolChoice",
+    "describe",
+    "get_format",
+    "list_formats",
+]

@@ -1,11 +1,300 @@
-"""What constrained decoding may write (GBNF, Lark, structural tags): made from a format and its tools."""
+"""What constrained decoding may write: a small grammar of texts, and its spellings for engines.
 
-from typing import Protocol
+`grammar_of` puts a family's `CallForm` and the tools together into a `Texts` grammar of one
+assistant message; `_gbnf.py` and `_lark.py` spell it for llama.cpp and llguidance.  Arguments obey
+their JSON Schema (`_schema_grammar.py`), spaced as `render` writes JSON, with properties in the
+schema's order.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from antiphon.errors import UnknownNameError, UsageError
+from antiphon.messages import ToolSpec, dump_json
+
+
+@dataclass(frozen=True, slots=True)
+class Lit:
+    """Exactly this text."""
+
+    text: str
+    """The text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chars:
+    """One character of a set."""
+
+    ranges: tuple[tuple[str, str], ...]
+    """First and last character of each range."""
+    negated: bool = False
+    """Whether it is any character but these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seq:
+    """One after another."""
+
+    parts: tuple["Node", ...]
+    """What comes, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alt:
+    """One of several."""
+
+    options: tuple["Node", ...]
+    """The choices."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rep:
+    """The same again and again."""
+
+    node: "Node"
+    """What is repeated."""
+    least: int = 0
+    """How often at least."""
+    most: int | None = None
+    """How often at most; ``None`` for no limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A rule by its name."""
+
+    rule: str
+    """The name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Free:
+    """Any text that does not hold one of some marks."""
+
+    without: tuple[str, ...]
+    """The marks."""
+    least: int = 0
+    """0 or 1: whether it may be empty."""
+
+
+Node: TypeAlias = Lit | Chars | Seq | Alt | Rep | Ref | Free
+
+EMPTY = Seq(())
+
+
+def seq(*parts: Node | str) -> Node:
+    """One after another; plain text stands for itself."""
+    nodes = tuple(Lit(p) if isinstance(p, str) else p for p in parts if p not in ("", EMPTY))
+    return nodes[0] if len(nodes) == 1 else Seq(nodes)
+
+
+def alt(*options: Node) -> Node:
+    """One of several."""
+    unique = tuple(dict.fromkeys(options))
+    return unique[0] if len(unique) == 1 else Alt(unique)
+
+
+def optional(node: Node) -> Node:
+    """Perhaps."""
+    return Rep(node, 0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """A grammar of texts: rules by name, ``root`` first."""
+
+    rules: dict[str, Node]
+    """The rules."""
+    specials: frozenset[str] = frozenset()
+    """Marks that are single tokens of the vocabulary."""
+    unheld: tuple[str, ...] = ()
+    """What the tools' schemas ask for and the grammar does not hold, by tool and path."""
+
+    def to_gbnf(self, *, specials: frozenset[str] | None = None) -> str:
+        """llama.cpp's GBNF, rule ``root``.
+
+        Args:
+            specials: Marks to write as token literals; the family's own where not given.  A mark
+            that
+                is no single token of the model's vocabulary must not be among them.
+        """
+        from antiphon.formats._gbnf import to_gbnf
+
+        return to_gbnf(self, self.specials if specials is None else specials)
+
+    def to_lark(self, *, specials: frozenset[str] | None = None) -> str:
+        """llguidance's Lark, rule ``start``. See `to_gbnf` for `specials`."""
+        from antiphon.formats._lark import to_lark
+
+        return to_lark(self, self.specials if specials is None else specials)
 
 
 class Grammar(Protocol):
     """A grammar of one assistant message, in the spellings that engines take."""
 
-    def to_gbnf(self) -> str:
+    @property
+    def unheld(self) -> tuple[str, ...]:
+        """What the tools' schemas ask for and the grammar does not hold."""
+        ...
+
+    def to_gbnf(self, *, specials: frozenset[str] | None = None) -> str:
         """llama.cpp's GBNF, rule ``root``.  Special tokens are token literals."""
         ...
+
+    def to_lark(self, *, specials: frozenset[str] | None = None) -> str:
+        """llguidance's Lark, rule ``start``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CallForm:
+    """How a family's calls stand in its text."""
+
+    call: Callable[[ToolSpec, "Rules"], Node]
+    """One call of one tool."""
+    open: str = ""
+    """What stands before the first call."""
+    between: str = ""
+    """What stands between calls."""
+    close: str = ""
+    """What stands behind the last call."""
+    before: str = ""
+    """What stands between text and the first call."""
+    forbidden: tuple[str, ...] = ()
+    """Marks that free text must not hold."""
+    thinking: tuple[str, str] | None = None
+    """What stands before and behind reasoning, where the family reasons."""
+    specials: frozenset[str] = frozenset()
+    """Marks that are single tokens of the vocabulary."""
+    parallel: bool = True
+    """Whether the family can write several calls at all."""
+
+
+class Rules:
+    """The rules of a grammar while it is made."""
+
+    def __init__(self) -> None:
+        self.rules: dict[str, Node] = {}
+        self.unheld: list[str] = []
+
+    def add(self, name: str, node: Node) -> Ref:
+        """A rule of that name; the same node again is the same rule."""
+        unique, n = name, 1
+        while unique in self.rules and self.rules[unique] != node:
+            n += 1
+            unique = f"{name}-{n}"
+        self.rules[unique] = node
+        return Ref(unique)
+
+
+def json_form(
+    specials: frozenset[str],
+    *,
+    open: str,
+    close: str,
+    between: str = "\n",
+    before: str = "\n",
+    name: str = "name",
+    arguments: str = "arguments",
+    around: tuple[str, str] = ("", ""),
+    forbidden: tuple[str, ...] = (),
+    thinking: tuple[str, str] | None = None,
+) -> CallForm:
+    """The form of calls that are JSON objects between marks.
+
+    Args:
+        specials: Marks that are single tokens.
+        open: What stands before each call.
+        close: What stands behind each call.
+        between: What stands between calls.
+        before: What stands between text and the first call.
+        name: The key of the name.
+        arguments: The key of the arguments.
+        around: What stands around all calls.
+        forbidden: Marks that text must not hold, besides the opening ones.
+        thinking: What stands before and behind reasoning.
+    """
+    from antiphon.formats._schema_grammar import arguments_node
+
+    def call(spec: ToolSpec, rules: Rules) -> Node:
+        head = f'{open}{{"{name}": {dump_json(spec.name)}, "{arguments}": '
+        return seq(head, arguments_node(spec, rules), "}" + close)
+
+    first = (around[0] or open).strip()
+    turn_marks = tuple(sorted(m for m in specials if m.startswith("<|")))
+    return CallForm(
+        call,
+        open=around[0],
+        between=between,
+        close=around[1],
+        before=before,
+        forbidden=tuple(dict.fromkeys((first, *forbidden, *turn_marks))),
+        thinking=thinking,
+        specials=specials,
+    )
+
+
+class WithForm(Protocol):
+    """A family whose calls have a form."""
+
+    @property
+    def name(self) -> str:
+        """The family's name."""
+        ...
+
+    @property
+    def call_form(self) -> CallForm:
+        """How its calls stand in its text."""
+        ...
+
+
+def grammar_of(
+    format: WithForm, tools: Sequence[ToolSpec], *, choice: str, parallel: bool, start: str
+) -> Texts:
+    """The grammar of one assistant message. See `Format.grammar`.
+
+    Raises:
+        UnknownNameError: `choice` names no tool on offer.
+        UsageError: A call is required and there are no tools.
+    """
+    form = format.call_form
+    offered = list(tools)
+    if choice not in ("auto", "none", "required"):
+        offered = [spec for spec in tools if spec.name == choice]
+        if not offered:
+            known = ", ".join(spec.name for spec in tools) or "none"
+            raise UnknownNameError(f"no tool named {choice!r} is on offer; tools: {known}")
+    if choice == "none":
+        offered = []
+    elif not offered and choice != "auto":
+        raise UsageError(f"tool choice {choice!r} needs tools; pass tools or choose 'auto'")
+    rules = Rules()
+    marks = form.forbidden + ((form.thinking[0].strip(),) if form.thinking else ())
+    text = Free(marks)
+    body: Node = text
+    if offered:
+        calls = _calls(form, offered, rules, parallel=parallel and form.parallel)
+        if choice == "auto":
+            later = seq(text, optional(seq(form.before, calls)))
+            body = alt(calls, later) if form.before else later
+        else:
+            body = calls
+    root = _with_thinking(form, body, start)
+    return Texts({"root": root} | rules.rules, form.specials, tuple(rules.unheld))
+
+
+def _calls(form: CallForm, tools: Sequence[ToolSpec], rules: Rules, *, parallel: bool) -> Node:
+    one = rules.add("call", alt(*(form.call(spec, rules) for spec in tools)))
+    more = Rep(seq(form.between, one)) if parallel else EMPTY
+    return rules.add("calls", seq(form.open, one, more, form.close))
+
+
+def _with_thinking(form: CallForm, body: Node, start: str) -> Node:
+    if form.thinking is None:
+        return body
+    before, behind = form.thinking
+    reasoning = seq(Free((behind.strip(),)), behind, body)
+    if start == "reasoning":
+        return reasoning
+    return alt(body, seq(before, reasoning))

@@ -1,10 +1,11 @@
 """A tool as one line of text: a signature with types, then what it is for.
 
-    get_weather(city: string, unit?: "celsius" | "fahrenheit"): Current weather in a city. city: City name, e.g. "Lima".
+    get_weather(city: string, unit?: "celsius" | "fahrenheit"): Current weather in a city. city:
+    City name, e.g. "Lima".
 
 A JSON Schema takes four times as many tokens, which a small model on a CPU has to read before its
-first answer.  Types are written as TypeScript writes them; what they cannot say (patterns, bounds) is
-left out of the text and stays in the schema, which checks arguments and constrains decoding.
+first answer.  Types are written as TypeScript writes them; what they cannot say (patterns, bounds)
+is left out of the text and stays in the schema, which checks arguments and constrains decoding.
 """
 
 from collections.abc import Mapping
@@ -12,7 +13,13 @@ from typing import Any, cast
 
 from antiphon.messages import ToolSpec, dump_json
 
-_NAMES = {"boolean": "boolean", "integer": "integer", "null": "null", "number": "number", "string": "string"}
+_NAMES = {
+    "boolean": "boolean",
+    "integer": "integer",
+    "null": "null",
+    "number": "number",
+    "string": "string",
+}
 
 
 def signature(spec: ToolSpec) -> str:
@@ -21,8 +28,8 @@ def signature(spec: ToolSpec) -> str:
     Args:
         spec: The tool.
 
-    >>> signature(ToolSpec("ping", "Answer at once.", {"type": "object", "properties": {"n": {"type": "integer"}}}))
-    'ping(n?: integer): Answer at once.'
+    >>> signature(ToolSpec("ping", "Answer at once.", {"type": "object", "properties": {"n":
+    {"type": "integer"}}})) 'ping(n?: integer): Answer at once.'
     """
     properties = cast("Mapping[str, Any]", spec.parameters.get("properties") or {})
     required = set(cast("list[str]", spec.parameters.get("required") or ()))
@@ -32,9 +39,9 @@ def signature(spec: ToolSpec) -> str:
         for name, schema in properties.items()
     )
     docs = [
-        f"{name}: {_one_line(schema['description'])}"
-        for name, schema in properties.items()
-        if isinstance(schema, Mapping) and schema.get("description")
+        f"{name}: {_one_line(str(schema['description']))}"
+        for name, schema in cast("Mapping[str, Mapping[str, Any]]", properties).items()
+        if hasattr(schema, "get") and schema.get("description")
     ]
     return f"{spec.name}({parameters}): " + " ".join([_one_line(spec.description), *docs]).strip()
 

@@ -144,6 +144,24 @@ class Format(Protocol):
         """
         ...
 
+    def parse(
+        self,
+        text: str,
+        *,
+        tools: Sequence[ToolSpec] = (),
+        start: Start = "content",
+        strict: bool = False,
+    ) -> Message:
+        """Read one whole assistant message: the same as `parser` fed once.
+
+        Args:
+            text: What the model wrote, without the mark that ended it.
+            tools: Specs that tell argument types where the text does not.
+            start: Where the prompt left off.
+            strict: Whether slips are refused instead of repaired with a record.
+        """
+        ...
+
     def grammar(
         self,
         tools: Sequence[ToolSpec],

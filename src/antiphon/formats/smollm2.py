@@ -5,22 +5,37 @@
     {"name": "get_weather", "arguments": {"city": "Lima"}}
     ]</tool_call><|im_end|>
 
-Two ways to list the tools: as the family publishes it (JSON in a long instruction, `compact` off), and
-as one signature a line under a short instruction (`compact` on), which is what the embedded model
-`local` is trained on: a fifth of the tokens.  Calls and results are the same in both.
+Two ways to list the tools: as the family publishes it (JSON in a long instruction, `compact` off),
+and as one signature a line under a short instruction (`compact` on), which is what the embedded
+model `local` is trained on: a fifth of the tokens.  Calls and results are the same in both.
 
 Differs from upstream: several calls are joined by ",\\n" (the published Ollama template writes no
 separator, so its own array is not JSON), and text before a call is kept.
-Source: Ollama library ``smollm2:1.7b-instruct`` template, layer dfebd0343bdd (tools, calls and results).
+Source: Ollama library ``smollm2:1.7b-instruct`` template, layer dfebd0343bdd (tools, calls and
+results).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from antiphon.errors import RenderError
+from antiphon.formats._family import Family
+from antiphon.formats._grammar import CallForm, json_form
+from antiphon.formats._readers import JsonCalls
+from antiphon.formats._render import (
+    CHATML,
+    Writer,
+    call_json,
+    check_written,
+    invalid_text,
+    is_first_result,
+    is_last_result,
+    refuse_images,
+    split_system,
+)
+from antiphon.formats._scan import Block, Syntax
 from antiphon.formats._signature import signature
-from antiphon.formats._types import Piece, Rendered
-from antiphon.messages import Conversation, Message, ToolCall, ToolSpec, dump_json
+from antiphon.formats._types import Rendered
+from antiphon.messages import Conversation, ToolSpec, dump_json
 
 _PUBLISHED = """\
 You are an expert in composing functions. You are given a question and a set of possible functions.
@@ -45,105 +60,109 @@ To use tools, answer only <tool_call>[
 ]</tool_call>. Else answer in plain text."""
 
 
+_SYNTAX = Syntax(
+    blocks=(
+        Block("<tool_call>", JsonCalls("</tool_call>", array=True, next_block=("<tool_call>",))),
+    ),
+    bare=JsonCalls(bare_note="bare_json", array=True),
+    doubled=("</tool_call>",),
+)
+
+
 @dataclass(frozen=True, slots=True)
-class SmolLM2:
+class SmolLM2(Family):
     """The SmolLM2 family."""
 
     compact: bool = False
     """Whether tools are listed as signatures, as the embedded model reads them."""
-    name: str = "smollm2"
-    """The family's name."""
-    models: tuple[str, ...] = ("HuggingFaceTB/SmolLM2-*",)
-    """Model ids that this format is for."""
-    stop: tuple[str, ...] = ("<|im_end|>",)
-    """Texts that end a turn."""
-    prefix_stable: bool = True
-    """Whether a longer conversation extends the text of a shorter one."""
+
+    name = "smollm2"
+    models = ("HuggingFaceTB/SmolLM2-*",)
+    stop = ("<|im_end|>",)
+    turns = CHATML
+    specials = CHATML.specials
+
+    @property
+    def syntax(self) -> Syntax:
+        """The table that the parser runs on."""
+        return _SYNTAX
+
+    @property
+    def call_form(self) -> CallForm:
+        """How calls stand in the text, for the grammar."""
+        return json_form(
+            self.specials,
+            around=("<tool_call>[\n", "\n]</tool_call>"),
+            open="",
+            between=",\n",
+            close="",
+            before="",
+            forbidden=("<tool_call>", "</tool_call>"),
+        )
 
     def render(self, conversation: Conversation, *, generate: bool = False) -> Rendered:
         """The conversation as text. See `Format.render`."""
-        return Rendered(tuple(self._pieces(conversation, generate)))
-
-    def _pieces(self, conversation: Conversation, generate: bool) -> Iterator[Piece]:
+        w = Writer(self.name, self.specials)
         messages = conversation.messages
-        first = 1 if messages and messages[0].role == "system" else 0
-        system = messages[0].text if first else ""
+        refuse_images(w, messages)
+        system, first = split_system(conversation)
         if system or conversation.tools:
-            yield from _turn_start("system", 0 if first else None)
-            yield from self._system(system, conversation.tools, 0 if first else None)
-            yield from _turn_end("given", 0 if first else None)
+            index = 0 if first else None
+            CHATML.begin(w, "system", index)
+            w.text(system or "", "given", index)
+            if conversation.tools:
+                w.text("\n\n" if system else "", "frame", index)
+                w.text(self._tools_text(conversation.tools), "frame", index)
+            CHATML.finish(w, "system", index)
         for index in range(first, len(messages)):
-            yield from _message(self.name, messages, index)
+            self._message(w, conversation, index)
         if generate:
-            yield from _turn_start("assistant", None)
-
-    def _system(
-        self, system: str, tools: Sequence[ToolSpec], index: int | None
-    ) -> Iterator[Piece]:
-        if system:
-            yield Piece(system, "given", index)
-        if tools:
-            yield Piece(("\n\n" if system else "") + self._tools_text(tools), "frame", index)
+            CHATML.begin(w, "assistant", None)
+        return w.done()
 
     def _tools_text(self, tools: Sequence[ToolSpec]) -> str:
         if self.compact:
             return _COMPACT.format(tools="\n".join(signature(spec) for spec in tools))
         return _PUBLISHED.format(tools=dump_json([spec.to_openai() for spec in tools]))
 
-
-def _turn_start(role: str, index: int | None) -> Iterator[Piece]:
-    yield Piece("<|im_start|>", "frame", index, special=True)
-    yield Piece(f"{role}\n", "frame", index)
-
-
-def _turn_end(author: str, index: int | None) -> Iterator[Piece]:
-    yield Piece("<|im_end|>", "written" if author == "written" else "frame", index, special=True)
-    yield Piece("\n", "frame", index)
-
-
-def _message(family: str, messages: Sequence[Message], index: int) -> Iterator[Piece]:
-    message = messages[index]
-    if message.images:
-        raise RenderError("images cannot be shown; this family reads text only", format=family, index=index)
-    if message.role == "system":
-        raise RenderError(
-            "a system message must come first; join system messages into one", format=family, index=index
-        )
-    if message.role == "tool":
-        yield from _result(messages, index)
-        return
-    yield from _turn_start(message.role, index)
-    if message.role == "user":
-        yield Piece(message.text, "given", index)
-        yield from _turn_end("given", index)
-        return
-    if message.reasoning:
-        raise RenderError(
-            "reasoning cannot be written; drop the thinking parts", format=family, index=index
-        )
-    yield Piece(message.text + _calls_text(message.tool_calls), "written", index)
-    yield from _turn_end("written", index)
+    def _message(self, w: Writer, conversation: Conversation, index: int) -> None:
+        messages = conversation.messages
+        message = messages[index]
+        match message.role:
+            case "system":
+                raise w.refuse(
+                    "a system message must come first; join system messages into one", index
+                )
+            case "user":
+                CHATML.whole(w, "user", message.text, index)
+            case "tool":
+                _result(w, conversation, index)
+            case "assistant":
+                if message.reasoning:
+                    raise w.refuse("reasoning cannot be written; drop the thinking parts", index)
+                CHATML.begin(w, "assistant", index)
+                since = len(w.pieces)
+                lines = ",\n".join(call_json(call) for call in message.tool_calls)
+                calls = f"<tool_call>[\n{lines}\n]</tool_call>" if lines else ""
+                w.text(message.text + calls + invalid_text(message), "written", index)
+                check_written(
+                    w, _SYNTAX, message, index,
+                    since=since, end=CHATML.end, tools=conversation.tools,
+                )  # fmt: skip
+                CHATML.finish(w, "assistant", index)
 
 
-def _result(messages: Sequence[Message], index: int) -> Iterator[Piece]:
-    if messages[index - 1].role != "tool" or index == 0:
-        yield from _turn_start("user", index)
+def _result(w: Writer, conversation: Conversation, index: int) -> None:
+    """One tool result; a run of them is one user turn."""
+    if is_first_result(conversation.messages, index):
+        CHATML.begin(w, "user", index)
     else:
-        yield Piece("\n", "frame", index)
-    yield Piece("<tool_response>\n", "frame", index)
-    yield Piece(messages[index].text, "given", index)
-    yield Piece("\n</tool_response>", "frame", index)
-    if index + 1 == len(messages) or messages[index + 1].role != "tool":
-        yield from _turn_end("given", index)
-
-
-def _calls_text(calls: Sequence[ToolCall]) -> str:
-    if not calls:
-        return ""
-    lines = ",\n".join(
-        dump_json({"name": call.name, "arguments": call.arguments}) for call in calls
-    )
-    return f"<tool_call>[\n{lines}\n]</tool_call>"
+        w.text("\n", "frame", index)
+    w.text("<tool_response>\n", "frame", index)
+    w.text(conversation.messages[index].text, "given", index)
+    w.text("\n</tool_response>", "frame", index)
+    if is_last_result(conversation.messages, index):
+        CHATML.finish(w, "user", index)
 
 
 FORMAT = SmolLM2()

@@ -1,0 +1,126 @@
+"""A `Texts` grammar in llama.cpp's GBNF.
+
+Marks that are single tokens of the vocabulary are written as token literals (``<|im_end|>``):
+spelled as text they would be sampled as other tokens than the model knows.  Free text is written
+as an automaton that never completes one of the marks it must not hold.
+"""
+
+import re
+from collections.abc import Iterator
+
+from antiphon.formats._grammar import Alt, Chars, Free, Lit, Node, Ref, Rep, Seq, Texts
+
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_CLASS_ESCAPES = {"]": "\\]", "[": "\\[", "\\": "\\\\", "^": "\\^", "-": "\\-", "\n": "\\n", "\r":
+"\\r", "\t": "\\t"}  # fmt: skip
+
+
+def to_gbnf(grammar: Texts, specials: frozenset[str]) -> str:
+    """The grammar as GBNF text, rule ``root`` first."""
+    return _Gbnf(specials).write(grammar)
+
+
+class _Gbnf:
+    def __init__(self, specials: frozenset[str]) -> None:
+        self.specials = specials
+        marks = sorted(specials, key=len, reverse=True)
+        self.split = re.compile("(" + ("|".join(map(re.escape, marks)) or r"(?!)") + ")")
+        self.extra: list[str] = []
+        self.free: dict[Free, str] = {}
+
+    def write(self, grammar: Texts) -> str:
+        lines = [f"{name} ::= {self.node(node, top=True)}" for name, node in grammar.rules.items()]
+        return "\n".join([*lines, *self.extra]) + "\n"
+
+    def node(self, node: Node, *, top: bool = False) -> str:
+        match node:
+            case Lit():
+                return self.literal(node.text)
+            case Chars():
+                return _char_class(node)
+            case Ref():
+                return node.rule
+            case Seq():
+                text = " ".join(self.node(part) for part in node.parts) or '""'
+                return text if top or len(node.parts) < 2 else f"({text})"
+            case Alt():
+                text = " | ".join(self.node(option) for option in node.options)
+                return text if top else f"({text})"
+            case Rep():
+                inner = self.node(node.node)
+                if isinstance(node.node, Rep | Lit):
+                    inner = f"({inner})"
+                return inner + _times(node)
+            case Free():
+                return self.free_text(node)
+
+    def literal(self, text: str) -> str:
+        parts = [
+            part if i % 2 else '"' + "".join(_ESCAPES.get(ch, ch) for ch in part) + '"'
+            for i, part in enumerate(self.split.split(text))
+            if part
+        ]
+        return " ".join(parts) if len(parts) < 2 else "(" + " ".join(parts) + ")"
+
+    def free_text(self, node: Free) -> str:
+        if node not in self.free:
+            name = f"text{len(self.free) or ''}"
+            self.free[node] = name
+            self.extra += _automaton(node, name)
+        return self.free[node]
+
+
+def _times(node: Rep) -> str:
+    match (node.least, node.most):
+        case (0, None):
+            return "*"
+        case (1, None):
+            return "+"
+        case (0, 1):
+            return "?"
+        case (least, None):
+            return f"{{{least},}}"
+        case (least, most):
+            return f"{{{least},{most}}}"
+
+
+def _char_class(node: Chars) -> str:
+    parts = [
+        _class_char(a) if a == b else f"{_class_char(a)}-{_class_char(b)}" for a, b in node.ranges
+    ]
+    return f"[{'^' if node.negated else ''}{''.join(parts)}]"
+
+
+def _class_char(ch: str) -> str:
+    if ch in _CLASS_ESCAPES:
+        return _CLASS_ESCAPES[ch]
+    code = ord(ch)
+    if code < 0x20 or 0x7F <= code < 0xA0:
+        return f"\\x{code:02X}"
+    return ch
+
+
+def _automaton(node: Free, name: str) -> Iterator[str]:
+    """Rules of text in which none of the marks is ever complete: one rule a state."""
+    marks = tuple(mark for mark in node.without if mark)
+    states = sorted({mark[:i] for mark in marks for i in range(len(mark))} | {""}, key=len)
+    names = {state: f"{name}-s{i}" for i, state in enumerate(states)}
+    letters = sorted({ch for mark in marks for ch in mark})
+    for state in states:
+        targets: dict[str, list[str]] = {}
+        for ch in letters:
+            text = state + ch
+            completes = any(text.endswith(mark) for mark in marks)
+            longest = max((s for s in states if text.endswith(s)), key=len)
+            if completes or longest:
+                targets.setdefault("" if completes else longest, []).append(ch)
+        special = sorted(ch for group in targets.values() for ch in group) or ["\0"]
+        steps = [f"{_set(special, negated=True)} {names['']}"]
+        steps += [f"{_set(group)} {names[target]}" for target, group in targets.items() if target]
+        if not state:
+            yield f"{name} ::= {' | '.join(steps)}" + ("" if node.least else ' | ""')
+        yield f'{names[state]} ::= {" | ".join(steps)} | ""'
+
+
+def _set(letters: list[str], *, negated: bool = False) -> str:
+    return _char_class(Chars(tuple((ch, ch) for ch in letters), negated))

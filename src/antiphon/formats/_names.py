@@ -1,0 +1,119 @@
+"""Formats by name: a family is a module here, loaded when it is first asked for.
+
+There is nothing to register: a module whose name does not begin with ``_`` is a family, and its
+``FORMAT`` says which other names and model ids mean it.
+"""
+
+import importlib
+import pkgutil
+import re
+from dataclasses import fields, replace
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+from antiphon.errors import UnknownNameError, UsageError, clip
+from antiphon.formats._types import Format
+
+
+@cache
+def list_formats() -> tuple[str, ...]:
+    """The names of all families, sorted."""
+    modules = pkgutil.iter_modules([str(Path(__file__).parent)])
+    return tuple(sorted(m.name for m in modules if not m.name.startswith("_")))
+
+
+@cache
+def family(name: str) -> Format:
+    """The `Format` of one family by its module's name."""
+    return cast("Format", importlib.import_module(f"antiphon.formats.{name}").FORMAT)
+
+
+@cache
+def _aliases() -> dict[str, tuple[str, dict[str, Any]]]:
+    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    for name in list_formats():
+        aliases = cast("dict[str, dict[str, Any]]", getattr(family(name), "aliases", {}))
+        found |= {alias: (name, variant) for alias, variant in aliases.items()}
+    return found
+
+
+def get_format(name: str, **variants: Any) -> Format:
+    """A model family's Format.
+
+    Args:
+        name: A family (``qwen3``), a name that others use for it (``llama3_json``), or a model id
+            (``Qwen/Qwen3-8B``).
+        variants: Fields of the family's class, for example ``thinking=False``.
+
+    Raises:
+        UnknownNameError: No family has that name.
+        UsageError: The family has no such variant.
+
+    >>> get_format("Qwen/Qwen3-8B").name
+    'qwen3'
+    """
+    found, variant = _find(name)
+    return with_variants(found, **(variant | variants))
+
+
+def with_variants(format: Format, **variants: Any) -> Format:
+    """The same family with other fields.
+
+    Raises:
+        UsageError: The family has no such field.
+    """
+    known = [f.name for f in fields(cast("Any", format))]
+    for key in variants:
+        if key not in known:
+            has = f"it has: {', '.join(known)}" if known else "it has none"
+            raise UsageError(f"format {format.name!r} has no variant {key!r}; {has}")
+    return replace(cast("Any", format), **variants) if variants else format
+
+
+def describe(format: Format) -> str:
+    """A Format's name with the variants that are not the usual ones.
+
+    >>> describe(get_format("qwen3", thinking=False))
+    'qwen3(thinking=False)'
+    """
+    usual = family(format.name)
+    changed = [
+        f"{f.name}={getattr(format, f.name)!r}"
+        for f in fields(cast("Any", format))
+        if getattr(format, f.name) != getattr(usual, f.name)
+    ]
+    return f"{format.name}({', '.join(changed)})" if changed else format.name
+
+
+def _find(name: str) -> tuple[Format, dict[str, Any]]:
+    key = re.sub(r"[-.\s]", "_", name.strip().lower())
+    if key in list_formats():
+        return family(key), {}
+    if key in _aliases():
+        found, variant = _aliases()[key]
+        return family(found), variant
+    by_model = _by_model_id(name)
+    if by_model is not None:
+        return by_model, {}
+    raise _unknown(name, key)
+
+
+def _by_model_id(name: str) -> Format | None:
+    """The family with the most exact pattern for a model id."""
+    best: tuple[int, str] | None = None
+    for candidate in list_formats():
+        for pattern in cast("tuple[str, ...]", getattr(family(candidate), "models", ())):
+            size = len(pattern.replace("*", ""))
+            if fnmatchcase(name.lower(), pattern.lower()) and (best is None or size > best[0]):
+                best = (size, candidate)
+    return family(best[1]) if best else None
+
+
+def _unknown(name: str, key: str) -> UnknownNameError:
+    known = list_formats()
+    close = get_close_matches(key, [*known, *_aliases()], n=1, cutoff=0.5)
+    hint = f". Did you mean {close[0]!r}?" if close else ""
+    return UnknownNameError(f"no format named {clip(name)}; known: {', '.join(known)}{hint}")

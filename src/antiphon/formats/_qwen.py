@@ -1,0 +1,113 @@
+"""What Qwen2.5, Qwen3 and their kin share: ChatML, tools as JSON lines, Hermes calls, results in a
+user turn."""
+
+from collections.abc import Sequence
+
+from antiphon.formats._readers import JsonCalls
+from antiphon.formats._render import (
+    CHATML,
+    Turns,
+    Writer,
+    call_json,
+    inline_reasoning,
+    invalid_text,
+    is_first_result,
+    is_last_result,
+    spec_json,
+    with_parts,
+)
+from antiphon.formats._scan import Block, Syntax, Thinking
+from antiphon.messages import ImagePart, Message, ToolSpec
+
+CALL_MARKS = frozenset({"<tool_call>", "</tool_call>"})
+RESULT_MARKS = frozenset({"<tool_response>", "</tool_response>"})
+THINK_MARKS = frozenset({"<think>", "</think>"})
+VISION_MARKS = frozenset({"<|vision_start|>", "<|image_pad|>", "<|vision_end|>"})
+
+SYNTAX = Syntax(
+    blocks=(
+        Block(
+            "<tool_call>",
+            JsonCalls("</tool_call>", next_block=("<tool_call>",)),
+            before="\n",
+        ),
+    ),
+    thinking=(Thinking(),),
+    bare=JsonCalls(bare_note="bare_json"),
+    doubled=("</tool_call>",),
+)
+
+
+def tools_text(tools: Sequence[ToolSpec]) -> str:
+    """The tools, and how to call them."""
+    lines = "".join("\n" + spec_json(spec) for spec in tools)
+    return (
+        "# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"
+        "You are provided with function signatures within <tools></tools> XML tags:\n"
+        f"<tools>{lines}\n</tools>\n\n"
+        "For each function call, return a json object with function name and arguments within "
+        "<tool_call></tool_call> XML tags:\n<tool_call>\n"
+        '{"name": <function-name>, "arguments": <args-json-object>}\n</tool_call>'
+    )
+
+
+def write_tools(w: Writer, tools: Sequence[ToolSpec], index: int | None) -> None:
+    """The tools in the system turn: what a tool says of itself is data, the marks are the
+    family's."""
+    head, _, tail = tools_text(tools).partition("<tools></tools> XML tags:\n")
+    w.text(head + "<tools></tools> XML tags:\n", "frame", index)
+    listing, _, instruction = tail.rpartition("\n</tools>\n\n")
+    w.text(listing + "\n</tools>\n\n", "frame", index)
+    w.put(instruction, "frame", index)
+
+
+def write_calls(w: Writer, message: Message, index: int, *, after_text: bool) -> None:
+    """The calls of an assistant message, one block each."""
+    for i, call in enumerate(message.tool_calls):
+        if i or after_text:
+            w.text("\n", "written", index)
+        w.put("<tool_call>", "written", index)
+        w.text(f"\n{call_json(call)}\n", "written", index)
+        w.put("</tool_call>", "written", index)
+    if message.invalid_tool_calls:
+        if message.tool_calls or after_text:
+            w.text("\n", "written", index)
+        w.put(invalid_text(message), "written", index)
+
+
+def as_written(w: Writer, message: Message, index: int) -> Message:
+    """A message as the family can write it: reasoning apart from the text, line feeds trimmed."""
+    split = inline_reasoning(message)
+    reasoning = split.reasoning.strip("\n")
+    text = split.text.lstrip("\n") if reasoning else split.text
+    if reasoning != split.reasoning or text != split.text:
+        w.changed.append(index)
+    return with_parts(split, reasoning=reasoning, text=text)
+
+
+def write_result(
+    w: Writer, messages: Sequence[Message], index: int, *, turns: Turns = CHATML
+) -> None:
+    """One tool result; a run of them is one user turn."""
+    if is_first_result(messages, index):
+        turns.begin(w, "user", index)
+    else:
+        w.text("\n", "frame", index)
+    w.put("<tool_response>\n", "frame", index)
+    write_content(w, messages[index], index)
+    w.put("\n</tool_response>", "frame", index)
+    if is_last_result(messages, index):
+        turns.finish(w, "user", index)
+
+
+def write_content(w: Writer, message: Message, index: int) -> None:
+    """Text and images of a user or tool message, in order."""
+    if not message.images:
+        w.text(message.text, "given", index)
+        return
+    for part in message.parts:
+        if isinstance(part, ImagePart):
+            for mark in ("<|vision_start|>", "<|image_pad|>", "<|vision_end|>"):
+                w.mark(mark, "given", index)
+        else:
+            w.text(part.text, "given", index)

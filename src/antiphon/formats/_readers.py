@@ -1,0 +1,273 @@
+"""What stands in a block of calls: a few readers for all families, set up by fields.
+
+`JsonCalls`: objects that hold the name and the arguments.  `NamedJson`: the name before its
+arguments' JSON.  Each turns the text into calls through the `Parser` it is given, as the text
+arrives.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from antiphon.formats._cursor import Reading
+from antiphon.formats._scan import NotACall, Parser
+from antiphon.formats._values import JSON, convert, read_string, read_value
+
+_FENCE = "```"
+
+
+def ignore(text: str) -> None:
+    """Take text and do nothing with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonCalls:
+    """JSON objects with a name and arguments, one or an array of them."""
+
+    close: str = ""
+    """The mark behind them; ``""`` where they end by themselves."""
+    name: tuple[str, ...] = ("name",)
+    """Keys of the name; the first is the family's own."""
+    arguments: tuple[str, ...] = ("arguments", "parameters")
+    """Keys of the arguments; the first is the family's own, others are taken with a note."""
+    id: tuple[str, ...] = ("id",)
+    """Keys of the call's id."""
+    array: bool = False
+    """Whether the family writes an array, even for one call."""
+    bare_note: str = ""
+    """What to note when this reads calls that lost their marks."""
+    next_block: tuple[str, ...] = ()
+    """Marks that start the next block, where a malformed one ends at the latest."""
+
+    @property
+    def resync(self) -> tuple[str, ...]:
+        """See `Reader.resync`."""
+        return ((self.close,) if self.close else ()) + self.next_block
+
+    def read(self, p: Parser, opened_by: str) -> Reading[None]:
+        """See `Reader.read`."""
+        c = p.c
+        if not p.call_in_progress:
+            p.call_begin()
+        fenced, ch = yield from self._opening(p, opened_by)
+        in_array = ch == "["
+        if in_array:
+            c.pos += 1
+            if not self.array:
+                p.note("array")
+            if (yield from c.space()) == "]":
+                c.pos += 1
+                yield from self._closing(p, fenced)
+                p.call_drop()
+                return
+        elif ch == "{" and self.array:
+            p.note("no_array")
+        while True:
+            yield from self._object(p)
+            more, in_array = yield from self._between(p, in_array)
+            if not more:
+                break
+            p.call_end()
+            p.call_begin()
+        yield from self._closing(p, fenced)
+        p.call_end()
+
+    def _opening(self, p: Parser, opened_by: str) -> Reading[tuple[bool, str]]:
+        """Skip a doubled mark and a fence; whether there is one, and the character behind."""
+        c = p.c
+        if opened_by in ("{", "["):
+            c.pos -= 1
+            p.note_if(self.bare_note)
+            return False, opened_by
+        fenced = opened_by == _FENCE
+        if fenced:
+            p.note_if(self.bare_note)
+        ch = yield from c.space() if not fenced else c.peek()
+        while opened_by and not fenced and ch == opened_by[0] and (yield from c.take(opened_by)):
+            p.note("doubled_tag")
+            ch = yield from c.space()
+        if fenced or (ch == "`" and (yield from c.take(_FENCE))):
+            p.note("json_fence")
+            language = (yield from c.until("\n", limit=20)).strip()
+            if language not in ("", "json", "tool_call", "tool_code"):
+                raise NotACall("a fence of something else")
+            fenced = True
+            ch = yield from c.space()
+        if ch not in ("{", "["):
+            raise c.unexpected("a call as a JSON object")
+        return fenced, ch
+
+    def _between(self, p: Parser, in_array: bool) -> Reading[tuple[bool, bool]]:
+        """What follows an object: whether another one does, and whether the array is open."""
+        c = p.c
+        if not in_array and not self.close:
+            return False, False
+        ch = yield from c.space()
+        while ch == "}":
+            p.note("extra_bracket")
+            c.pos += 1
+            ch = yield from c.space()
+        if not in_array:
+            if ch == "{":
+                p.note("several_objects")
+            return ch == "{", False
+        if ch == ",":
+            c.pos += 1
+            ch = yield from c.space()
+            if ch == "{":
+                return True, True
+            if ch == "]":
+                p.note("trailing_comma")
+        elif ch == "{":
+            p.note("missing_comma")
+            return True, True
+        if ch == "]":
+            c.pos += 1
+        elif not ch or (self.close and ch == self.close[0]):
+            p.note("missing_bracket")
+        else:
+            raise c.unexpected("',' or ']' after a call")
+        return False, False
+
+    def _closing(self, p: Parser, fenced: bool) -> Reading[None]:
+        c = p.c
+        if fenced:
+            ch = yield from c.space()
+            if ch == "`":
+                yield from c.take(_FENCE)
+        if not self.close or p.without_marks:
+            return
+        yield from c.space()
+        if (yield from c.take(self.close)):
+            return
+        if c.closed and c.pos >= len(c.text):
+            p.note("missing_end")
+            return
+        raise c.unexpected(f"{self.close!r} after the call")
+
+    def _object(self, p: Parser) -> Reading[None]:
+        """One call object; the engine checks that it has what a call needs."""
+        c = p.c
+        if (yield from c.space()) != "{":
+            raise c.unexpected("a call as a JSON object")
+        c.pos += 1
+        ch = yield from c.space()
+        if ch == "}":
+            c.pos += 1
+            raise c.malformed("an empty object is no call")
+        while True:
+            key = yield from read_string(c, p.note)
+            if (yield from c.space()) != ":":
+                raise c.unexpected("':' after a key")
+            c.pos += 1
+            yield from self._member(p, key)
+            ch = yield from c.space()
+            if ch == ",":
+                c.pos += 1
+                ch = yield from c.space()
+                if ch != "}":
+                    continue
+                p.note("trailing_comma")
+            if ch == "}":
+                c.pos += 1
+                return
+            closes = self.close and ch == self.close[0]
+            if (not ch and p.has_arguments) or (
+                closes and (yield from c.peek(2)) == self.close[:2]
+            ):
+                p.note("missing_bracket")
+                return
+            raise c.unexpected("',' or '}' in a call")
+
+    def _member(self, p: Parser, key: str) -> Reading[None]:
+        c = p.c
+        if key in self.name:
+            p.call_name((yield from read_string(c, p.note)))
+        elif key in self.arguments:
+            if key != self.arguments[0]:
+                p.note(f"{key}_key")
+            yield from read_arguments(p, end=self.close)
+        elif key in self.id:
+            pieces: list[str] = []
+            yield from read_value(c, pieces.append, p.note)
+            id: object = json.loads("".join(pieces))
+            if id is not None:
+                p.call_id(str(id))
+        elif key == "function" and (yield from c.space()) == "{":
+            p.note("function_wrapper")
+            yield from self._object(p)
+        elif not self.name:
+            p.call_name(key)
+            yield from read_arguments(p, end=self.close)
+        else:
+            if key != "type":
+                p.note("extra_key")
+            yield from read_value(c, ignore, p.note)
+
+
+def read_arguments(p: Parser, *, end: str = "") -> Reading[None]:
+    """Read an arguments object, or what models write in its place."""
+    c = p.c
+    ch = yield from c.space()
+    if ch == "{":
+        yield from read_value(c, p.call_arguments, p.note, dialect=JSON, end=end)
+    elif ch and ch in "\"'":
+        p.note("string_arguments")
+        text = yield from read_string(c, p.note)
+        if not text.strip():
+            p.call_arguments("{}")
+        elif text.lstrip()[0] != "{":
+            raise c.malformed("the arguments are a string that is no JSON object")
+        else:
+            p.call_arguments(convert(text, p.note))
+    else:
+        pieces: list[str] = []
+        yield from read_value(c, pieces.append, p.note)
+        if "".join(pieces) != "null":
+            raise c.malformed("the arguments must be a JSON object")
+        p.note("null_arguments")
+        p.call_arguments("{}")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedJson:
+    """A name, a mark, and the arguments as a JSON object."""
+
+    separator: str
+    """The mark between name and arguments."""
+    close: str = ""
+    """The mark behind the arguments; ``""`` where the object ends by itself."""
+    name: Callable[[str], tuple[str, str]] = lambda text: (text.strip(), "")
+    """Takes the text before the separator apart into name and id."""
+    next_block: tuple[str, ...] = ()
+    """Marks that start the next call, where a malformed one ends at the latest."""
+
+    @property
+    def resync(self) -> tuple[str, ...]:
+        """See `Reader.resync`."""
+        return ((self.close,) if self.close else ()) + self.next_block
+
+    def read(self, p: Parser, opened_by: str) -> Reading[None]:
+        """See `Reader.read`."""
+        c = p.c
+        p.call_begin()
+        name, id = self.name((yield from c.until(self.separator)))
+        p.call_name(name, id=id)
+        yield from read_arguments(p, end=self.close)
+        if self.close:
+            yield from close_call(p, self.close)
+        p.call_end()
+
+
+def close_call(p: Parser, mark: str) -> Reading[None]:
+    """Take the closing mark of a call; missing only at the end of the text."""
+    c = p.c
+    while (yield from c.space()) == "}":
+        p.note("extra_bracket")
+        c.pos += 1
+    if (yield from c.take(mark)):
+        return
+    if c.closed and c.pos >= len(c.text):
+        p.note("missing_end")
+        return
+    raise c.unexpected(f"{mark!r} after the arguments")

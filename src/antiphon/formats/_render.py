@@ -1,0 +1,229 @@
+"""Shared mechanics of rendering: pieces with authors, turns, and what a family refuses.
+
+A family's ``render`` is a walk over messages that calls a `Writer`.  Nothing here knows a family.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from antiphon.errors import RenderError
+from antiphon.formats._scan import Parser, Syntax, suspicious
+from antiphon.formats._types import Author, Piece, Rendered, Start
+from antiphon.messages import (
+    Conversation,
+    Message,
+    Part,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolSpec,
+    dump_json,
+)
+
+
+@dataclass(slots=True)
+class Writer:
+    """Collects the pieces of one rendering."""
+
+    family: str
+    """The family's name, for refusals."""
+    specials: frozenset[str] = frozenset()
+    """Marks that are single tokens of the vocabulary, wherever `put` meets them."""
+    pieces: list[Piece] = field(default_factory=list[Piece])
+    """What was written so far."""
+    changed: list[int] = field(default_factory=list[int])
+    """Messages that are not written as they once were."""
+    _pattern: re.Pattern[str] | None = None
+
+    def mark(self, text: str, author: Author, message: int | None = None) -> None:
+        """A special token."""
+        self.pieces.append(Piece(text, author, message, special=True))
+
+    def text(self, text: str, author: Author, message: int | None = None) -> None:
+        """Text that never becomes a special token."""
+        if text:
+            self.pieces.append(Piece(text, author, message))
+
+    def put(self, text: str, author: Author, message: int | None = None) -> None:
+        """The family's own text, in which its marks are special tokens."""
+        if self._pattern is None:
+            marks = sorted(self.specials, key=len, reverse=True)
+            self._pattern = re.compile("(" + ("|".join(map(re.escape, marks)) or r"(?!)") + ")")
+        for i, part in enumerate(self._pattern.split(text)):
+            if i % 2:
+                self.mark(part, author, message)
+            else:
+                self.text(part, author, message)
+
+    def done(self, *, start: Start = "content") -> Rendered:
+        """The rendering."""
+        return Rendered(tuple(self.pieces), start, tuple(dict.fromkeys(self.changed)))
+
+    def refuse(self, what: str, index: int | None = None) -> RenderError:
+        """A refusal, as a value to raise."""
+        return RenderError(what, format=self.family, index=index)
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """How a family frames a turn, whatever is in it."""
+
+    open: str = "<|im_start|>{role}\n"
+    """What stands before a turn's content."""
+    end: str = "<|im_end|>"
+    """The mark that ends a turn."""
+    between: str = "\n"
+    """What stands behind a turn."""
+    before_all: str = ""
+    """What stands before the first turn."""
+    specials: frozenset[str] = frozenset({"<|im_start|>", "<|im_end|>"})
+    """Marks that are single tokens."""
+    roles: tuple[tuple[str, str], ...] = ()
+    """Roles that are spelled otherwise."""
+
+    def role(self, role: str) -> str:
+        """A role as the family spells it."""
+        return dict(self.roles).get(role, role)
+
+    def begin(self, w: Writer, role: str, message: int | None) -> None:
+        """Open a turn."""
+        w.put(self.open.format(role=self.role(role)), "frame", message)
+
+    def finish(self, w: Writer, role: str, message: int | None) -> None:
+        """End a turn; an assistant writes the mark itself."""
+        w.put(self.end, "written" if role == "assistant" else "frame", message)
+        w.text(self.between, "frame", message)
+
+    def whole(self, w: Writer, role: str, text: str, message: int) -> None:
+        """A whole turn of text."""
+        self.begin(w, role, message)
+        w.text(text, "written" if role == "assistant" else "given", message)
+        self.finish(w, role, message)
+
+
+CHATML = Turns()
+
+
+def spec_json(spec: ToolSpec) -> str:
+    """A tool as templates print it: the JSON that it came as."""
+    openai = spec.to_openai()
+    return dump_json(openai if spec.wrapped else openai["function"])
+
+
+def call_json(call: ToolCall, *, name: str = "name", arguments: str = "arguments") -> str:
+    """A call as one JSON object."""
+    return dump_json({name: call.name, arguments: call.arguments})
+
+
+def split_system(conversation: Conversation) -> tuple[str | None, int]:
+    """The text of a leading system message, and where the others start."""
+    messages = conversation.messages
+    if messages and messages[0].role == "system":
+        return messages[0].text, 1
+    return None, 0
+
+
+def is_first_result(messages: Sequence[Message], index: int) -> bool:
+    """Whether a tool message starts a run of them."""
+    return index == 0 or messages[index - 1].role != "tool"
+
+
+def is_last_result(messages: Sequence[Message], index: int) -> bool:
+    """Whether a tool message ends a run of them."""
+    return index + 1 == len(messages) or messages[index + 1].role != "tool"
+
+
+def refuse_images(w: Writer, messages: Iterable[Message]) -> None:
+    """Refuse images by name.
+
+    Raises:
+        RenderError: A message holds an image.
+    """
+    for index, message in enumerate(messages):
+        if message.images:
+            raise w.refuse("images cannot be shown; this family reads text only", index)
+
+
+def with_parts(message: Message, *, reasoning: str, text: str) -> Message:
+    """The same message saying something else."""
+    parts: tuple[Part, ...] = (ThinkingPart(reasoning),) if reasoning else ()
+    if text:
+        parts = (*parts, TextPart(text))
+    return replace(message, parts=parts)
+
+
+def inline_reasoning(
+    message: Message, *, open: str = "<think>", close: str = "</think>"
+) -> Message:
+    """A message whose reasoning stands inside its text, as some rows have it, with the two
+    apart."""
+    if message.reasoning or not message.text.lstrip().startswith(open):
+        return message
+    head, found, tail = message.text.partition(close)
+    if not found:
+        return message
+    return with_parts(
+        message, reasoning=head.lstrip()[len(open) :].strip("\n"), text=tail.lstrip("\n")
+    )
+
+
+def invalid_text(message: Message) -> str:
+    """The exact text of calls that failed, to be shown again as it was written."""
+    return "".join(call.raw for call in message.invalid_tool_calls)
+
+
+def check_written(
+    w: Writer,
+    syntax: Syntax,
+    message: Message,
+    index: int,
+    *,
+    since: int,
+    end: str,
+    tools: Sequence[ToolSpec] = (),
+    start: Start = "content",
+    doubtful: bool = False,
+) -> None:
+    """Refuse a message that would be read back as something else.
+
+    Only messages whose text holds something like a mark are read back, so this costs nothing for
+    the others.
+
+    Args:
+        w: What was written; its pieces from `since` on are the message's.
+        syntax: The family's table.
+        message: What the pieces should say.
+        index: Its position, for the refusal.
+        since: Position of the first piece of the message.
+        end: The mark that ends a turn.
+        tools: The tools on offer.
+        start: Where the prompt would have left off.
+        doubtful: Whether something else in the message needs reading back.
+
+    Raises:
+        RenderError: The text cannot be told from markup.
+    """
+    if message.invalid_tool_calls:
+        return
+    said = message.reasoning, message.text
+    if not doubtful and not any(end in text or suspicious(syntax, text) for text in said):
+        return
+    written = "".join(p.text for p in w.pieces[since:] if p.author == "written")
+    parser = Parser(syntax, tools=tools, start=start)
+    parser.feed(written.removesuffix(end))
+    parser.finish()
+    back = parser.message
+    same = (
+        back.text == message.text
+        and back.reasoning == message.reasoning
+        and not back.invalid_tool_calls
+        and [(c.name, c.arguments) for c in back.tool_calls]
+        == [(c.name, c.arguments) for c in message.tool_calls]
+    )
+    if not same or end in message.text or end in message.reasoning:
+        raise w.refuse(
+            "its text holds the family's own marks and would be read as something else; "
+            "take them out of the assistant's text",
+            index,
+        )

@@ -1,0 +1,617 @@
+"""The streaming engine: one parser for every family, driven by a table of marks.
+
+A `Syntax` says which marks open reasoning and calls; a `Reader` says what stands inside a block.
+The engine walks through content and reasoning, releases text as soon as it cannot be part of a
+mark, hands blocks to their readers, and keeps every character: what is not a call is text, and what
+meant to be a call and failed is an `InvalidToolCall`.  Whole parsing is the same engine fed once.
+
+It knows no family and no argument syntax.  Cost is linear in the text.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Protocol
+
+from antiphon.errors import UsageError
+from antiphon.formats._cursor import Cursor, Malformed, Reading
+from antiphon.formats._types import Start
+from antiphon.messages import (
+    Delta,
+    InvalidToolCall,
+    JsonObject,
+    Message,
+    Part,
+    TextDelta,
+    TextPart,
+    ThinkingDelta,
+    ThinkingPart,
+    ToolCall,
+    ToolCallDelta,
+    ToolSpec,
+)
+
+
+class NotACall(Malformed):
+    """Text that looked like a call without marks and is none."""
+
+
+class Reader(Protocol):
+    """Reads what stands in a block of calls, from behind its opening mark."""
+
+    @property
+    def resync(self) -> tuple[str, ...]:
+        """Marks at which content goes on after a malformed call; the first one is consumed with
+        it."""
+        ...
+
+    def read(self, p: "Parser", opened_by: str) -> Reading[None]:
+        """Read the block and its closing mark; report through `p`'s ``call_*`` methods."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A region that holds calls."""
+
+    open: str
+    """The mark that opens it."""
+    reader: Reader
+    """What reads it."""
+    before: str = ""
+    """White space that the family writes between text and the mark; not part of the text."""
+    line_start: bool = False
+    """Whether the mark counts only at the start of a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """How a family writes reasoning."""
+
+    open: str = "<think>"
+    """The mark before it."""
+    close: str = "</think>"
+    """The mark after it."""
+    after_open: str = "\n"
+    """White space of the family's behind `open`."""
+    before_close: str = "\n"
+    """White space of the family's before `close`."""
+    after_close: str = "\n\n"
+    """White space of the family's behind `close`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Syntax:
+    """What a family's assistant text looks like."""
+
+    blocks: tuple[Block, ...] = ()
+    """Regions that hold calls."""
+    thinking: tuple[Thinking, ...] = ()
+    """How reasoning is written; the first is the family's own."""
+    bare: Reader | None = None
+    """Reads calls that stand without marks, from ``{``, ``[`` or a code fence on."""
+    bare_is_native: bool = False
+    """Whether calls without marks are the family's own way: then at the start of any line, and
+    without a note; otherwise only as the whole answer, as a repair."""
+    doubled: tuple[str, ...] = ()
+    """Closing marks that are dropped when they come again right behind a call."""
+    gap: str = " \t\r\n"
+    """Characters that stand between calls and mean nothing."""
+    ignored: tuple[str, ...] = ()
+    """Marks that carry nothing and are left out wherever they stand."""
+
+
+_BARE = ("{", "[", "```")
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A `Syntax` made ready for scanning content."""
+
+    search: re.Pattern[str]
+    prefixes: frozenset[str]
+    longest: int
+    blocks: dict[str, Block]
+    thinking: dict[str, Thinking]
+
+
+@lru_cache(maxsize=256)
+def _table(syntax: Syntax, bare: bool) -> _Table:
+    marks: list[tuple[str, str]] = [(b.before, b.open) for b in syntax.blocks]
+    marks += [("", t.open) for t in syntax.thinking]
+    marks += [("", t.close) for t in syntax.thinking]
+    marks += [("", mark) for mark in (*syntax.doubled, *syntax.ignored)]
+    if bare:
+        marks += [("", mark) for mark in _BARE]
+    forms = {before[i:] + mark for before, mark in marks for i in range(len(before) + 1)}
+    by_length = sorted(forms, key=len, reverse=True)
+    return _Table(
+        search=re.compile("|".join(map(re.escape, by_length)) or r"(?!)"),
+        prefixes=frozenset(form[:i] for form in forms for i in range(1, len(form))),
+        longest=max((len(form) for form in forms), default=1),
+        blocks={b.open: b for b in syntax.blocks},
+        thinking={t.open: t for t in syntax.thinking},
+    )
+
+
+@dataclass(slots=True)
+class _Call:
+    """The call that is being read."""
+
+    index: int
+    tentative: bool
+    name: str = ""
+    id: str = ""
+    arguments: list[str] = field(default_factory=list[str])
+    repairs: list[str] = field(default_factory=list[str])
+    n_sent: int = 0
+    name_sent: bool = False
+    id_sent: bool = False
+
+
+class Parser:
+    """A `StreamParser` for any `Syntax`. Readers use the ``call_*`` methods and `note`.
+
+    Args:
+        syntax: The family's table.
+        tools: Specs that tell argument types and which names exist.
+        start: Where the prompt left off.
+        strict: Whether slips are refused instead of repaired with a record.
+    """
+
+    def __init__(
+        self,
+        syntax: Syntax,
+        *,
+        tools: Sequence[ToolSpec] = (),
+        start: Start = "content",
+        strict: bool = False,
+    ) -> None:
+        self.c = Cursor()
+        self.tools = {spec.name: spec for spec in tools}
+        self.strict = strict
+        self._syntax = syntax
+        bare = syntax.bare is not None and (
+            syntax.bare_is_native or (bool(self.tools) and not strict)
+        )
+        self._table = _table(syntax, bare)
+        self._parts: list[tuple[type[TextPart] | type[ThinkingPart], list[str]]] = []
+        self._calls: list[ToolCall] = []
+        self._invalid: list[InvalidToolCall] = []
+        self._call: _Call | None = None
+        self._n_calls = 0
+        self._wrote_text = False
+        self._after_call = False
+        self._line_start = True
+        self._gap: list[str] = []
+        self._early_notes: list[str] = []
+        self._bare_reading = False
+        self._out: list[Delta] = []
+        self._done = False
+        self._run = self._message(start)
+        next(self._run)
+
+    def feed(self, text: str) -> list[Delta]:
+        """Take the next characters; give back what they settle."""
+        if self._done:
+            raise UsageError("the text is finished; make a new parser for the next message")
+        if text:
+            self.c.feed(text)
+            next(self._run)
+        return self._deltas()
+
+    def finish(self) -> list[Delta]:
+        """End of text: settle what was held back. Call once, then read `message`."""
+        if self._done:
+            raise UsageError("finish was called before; make a new parser for the next message")
+        self._done = True
+        self.c.feed("")
+        self.c.closed = True
+        for _ in self._run:
+            raise AssertionError("a closed cursor has nothing to wait for")
+        return self._deltas()
+
+    @property
+    def message(self) -> Message:
+        """The message so far; complete after `finish`."""
+        parts: list[Part] = [kind("".join(pieces)) for kind, pieces in self._parts]
+        return Message(
+            "assistant",
+            tuple(parts),
+            tool_calls=tuple(self._calls),
+            invalid_tool_calls=tuple(self._invalid),
+        )
+
+    def _deltas(self) -> list[Delta]:
+        call = self._call
+        if call is not None:
+            self._send(call)
+        out, self._out = self._out, []
+        return out
+
+    # What readers report.
+
+    def text(self, text: str) -> None:
+        """More text of the answer."""
+        if not text:
+            return
+        if self._after_call:
+            stripped = text.lstrip(self._syntax.gap)
+            self._gap.append(text[: len(text) - len(stripped)])
+            if not stripped:
+                return
+            self._after_call = False
+            gap = "".join(self._gap).strip("".join(set(self._syntax.gap) - set(" \t\r\n")))
+            text = gap + stripped if self._wrote_text else stripped
+            self._gap.clear()
+        self._line_start = text[-1] == "\n"
+        self._wrote_text = self._wrote_text or not text.isspace()
+        self._append(TextPart, text)
+        last = self._out[-1] if self._out else None
+        if isinstance(last, TextDelta):
+            self._out[-1] = TextDelta(last.text + text)
+        else:
+            self._out.append(TextDelta(text))
+
+    def think(self, text: str) -> None:
+        """More reasoning."""
+        if not text:
+            return
+        self._append(ThinkingPart, text)
+        last = self._out[-1] if self._out else None
+        if isinstance(last, ThinkingDelta):
+            self._out[-1] = ThinkingDelta(last.text + text)
+        else:
+            self._out.append(ThinkingDelta(text))
+
+    def _append(self, kind: type[TextPart] | type[ThinkingPart], text: str) -> None:
+        if not self._parts or self._parts[-1][0] is not kind:
+            self._parts.append((kind, []))
+        self._parts[-1][1].append(text)
+
+    def note(self, repair: str) -> None:
+        """Record a slip on the call that is being read, or on the last one.
+
+        Raises:
+            Malformed: The parser is strict.
+        """
+        if self.strict:
+            raise self.c.malformed(f"{repair} (strict)")
+        if self._call is not None:
+            if repair not in self._call.repairs:
+                self._call.repairs.append(repair)
+        elif self._calls and repair not in self._calls[-1].repairs:
+            last = self._calls[-1]
+            self._calls[-1] = replace(last, repairs=(*last.repairs, repair))
+
+    def note_if(self, repair: str) -> None:
+        """Record a slip if there is one."""
+        if repair:
+            self.note(repair)
+
+    def call_drop(self) -> None:
+        """What was read holds no call after all, and nothing is lost with it."""
+        self.c.kept()
+        self._call = None
+
+    @property
+    def has_arguments(self) -> bool:
+        """Whether the call being read has a name and whole arguments."""
+        return self._call is not None and bool(self._call.name and self._call.arguments)
+
+    @property
+    def without_marks(self) -> bool:
+        """Whether the call being read stands without the family's marks."""
+        return self._bare_reading
+
+    def call_begin(self, *, tentative: bool = False) -> None:
+        """A call starts here, or at the opening mark just read.
+
+        Args:
+            tentative: Whether it is only a call if it names a tool and has arguments.
+        """
+        if not self.c.keeping:
+            self.c.keep(self.c.pos)
+        self._call = _Call(self._n_calls, tentative)
+        notes, self._early_notes = self._early_notes, []
+        for repair in notes:
+            self.note(repair)
+
+    def call_name(self, name: str, *, id: str = "") -> None:
+        """The name of the call being read; sent before its arguments."""
+        call = self._current()
+        if not name:
+            raise self.c.malformed("the call has no name")
+        if call.tentative and self.tools and name not in self.tools:
+            raise NotACall("no tool of that name")
+        call.name = name
+        if id:
+            call.id = id
+
+    def call_id(self, id: str) -> None:
+        """The id of the call being read."""
+        self._current().id = id
+
+    def call_arguments(self, piece: str) -> None:
+        """More of the arguments' JSON text."""
+        call = self._current()
+        call.arguments.append(piece)
+        if call.tentative and call.name:
+            call.tentative = False
+
+    def call_end(self) -> None:
+        """The call is complete.
+
+        Raises:
+            Malformed: Its arguments are no JSON object, or it has no name.
+        """
+        call = self._current()
+        if call.tentative:
+            raise NotACall("a name without arguments")
+        if not call.name:
+            raise self.c.malformed("the call has no name")
+        if not call.arguments:
+            self.call_arguments("{}")
+        arguments = _load("".join(call.arguments))
+        self._send(call)
+        self._calls.append(
+            ToolCall(call.name, arguments, call.id, self.c.kept(), tuple(call.repairs))
+        )
+        self._call_over()
+
+    @property
+    def call_in_progress(self) -> bool:
+        """Whether a call has begun and not ended."""
+        return self._call is not None
+
+    def spec(self, name: str) -> ToolSpec | None:
+        """The spec of a tool on offer."""
+        return self.tools.get(name)
+
+    def _current(self) -> _Call:
+        assert self._call is not None, "call_begin comes first"
+        return self._call
+
+    def _call_over(self) -> None:
+        self._call = None
+        self._n_calls += 1
+        self._after_call = True
+        self._line_start = True
+        self._gap.clear()
+
+    def _send(self, call: _Call) -> None:
+        """Send on what is known of a call: its name as soon as it is sure, then its arguments."""
+        if not call.name or call.tentative:
+            return
+        pieces = call.arguments[call.n_sent :]
+        id = "" if call.id_sent else call.id
+        if call.name_sent and not pieces and not id:
+            return
+        name = "" if call.name_sent else call.name
+        self._out.append(ToolCallDelta(call.index, name=name, id=id, arguments="".join(pieces)))
+        call.n_sent = len(call.arguments)
+        call.name_sent = True
+        call.id_sent = bool(call.id)
+
+    # The walk through a message.
+
+    def _message(self, start: Start) -> Reading[None]:
+        yield
+        if start == "reasoning" and self._syntax.thinking:
+            yield from self._reasoning(self._syntax.thinking[0])
+        while True:
+            mark = yield from self._content()
+            if not mark:
+                return
+            if mark in self._table.thinking:
+                self.c.kept()
+                yield from self._reasoning(self._table.thinking[mark])
+            elif mark in self._table.blocks:
+                yield from self._block(self._table.blocks[mark].reader, mark)
+            else:
+                yield from self._bare(mark)
+
+    def _content(self) -> Reading[str]:
+        """Release text up to the next mark that counts; ``""`` at the end of the text."""
+        c, table = self.c, self._table
+        while True:
+            match = table.search.search(c.text, c.pos)
+            if match is None:
+                held = 0 if c.closed else self._held()
+                end = len(c.text) - held
+                if end > c.pos:
+                    self.text(c.text[c.pos : end])
+                    c.pos = end
+                if c.closed:
+                    return ""
+                yield
+                continue
+            found = match.group()
+            self.text(c.text[c.pos : match.start()])
+            c.pos = match.start()
+            mark = self._counts(found)
+            if mark is None:
+                self.text(found)
+                c.pos = match.end()
+            else:
+                c.pos = match.end()
+                if mark:
+                    c.keep(match.end() - len(mark))
+                    return mark
+
+    def _counts(self, found: str) -> str | None:
+        """The mark in a match if it counts here, ``""`` if it is to be left out, else ``None``."""
+        syntax = self._syntax
+        mark = found.lstrip() if found.lstrip() in self._table.blocks else found
+        at_line_start = self._line_start or found[0] == "\n"
+        if mark in self._table.blocks:
+            return mark if at_line_start or not self._table.blocks[mark].line_start else None
+        if mark in self._table.thinking:
+            return mark if at_line_start else None
+        if mark in syntax.ignored:
+            return ""
+        if mark in syntax.doubled and self._after_call:
+            self.note("doubled_tag")
+            return ""
+        if mark in _BARE:
+            allowed = at_line_start if syntax.bare_is_native else not self._wrote_text
+            return mark if allowed else None
+        closes_nothing = any(mark == t.close for t in syntax.thinking) and not self._wrote_text
+        return "" if closes_nothing and not self._calls else None
+
+    def _held(self) -> int:
+        text, table = self.c.text, self._table
+        for size in range(min(table.longest - 1, len(text) - self.c.pos), 0, -1):
+            if text[len(text) - size :] in table.prefixes:
+                return size
+        return 0
+
+    def _block(self, reader: Reader, mark: str) -> Reading[None]:
+        try:
+            yield from reader.read(self, mark)
+        except Malformed as error:
+            yield from self._recover(reader, error)
+        self.c.kept()
+
+    def _bare(self, mark: str) -> Reading[None]:
+        """Read what may be a call without marks; as long as it is not sure, it may be text."""
+        reader = self._syntax.bare
+        assert reader is not None
+        self.call_begin(tentative=True)
+        self._bare_reading = True
+        try:
+            yield from reader.read(self, mark)
+        except Malformed as error:
+            call = self._call
+            if call is not None and not call.tentative:
+                yield from self._recover(reader, error)
+            else:
+                self._call = None
+                self._wrote_text = True
+                self.text(self.c.kept())
+        finally:
+            self._bare_reading = False
+
+    def _recover(self, reader: Reader, error: Malformed) -> Reading[None]:
+        """Skip to where content goes on; what was skipped is an invalid call."""
+        if self._call is None:
+            self.call_begin()
+        call = self._current()
+        yield from self._skip(reader.resync)
+        self._send(call)
+        self._invalid.append(InvalidToolCall(self.c.kept(), str(error), call.name, call.id))
+        self._call_over()
+
+    def _skip(self, marks: tuple[str, ...]) -> Reading[None]:
+        c = self.c
+        if not marks:
+            c.rest()
+        while marks:
+            found = [(at, mark) for mark in marks if (at := c.text.find(mark, c.pos)) >= 0]
+            if found:
+                at, mark = min(found)
+                c.pos = at + (len(mark) if mark == marks[0] else 0)
+                return
+            if c.closed:
+                c.rest()
+                return
+            c.pos = max(c.pos, len(c.text) - max(map(len, marks)) + 1)
+            yield
+
+    def _reasoning(self, thinking: Thinking) -> Reading[None]:
+        """Release reasoning up to its closing mark, or to a call at the start of a line."""
+        c = self.c
+        yield from self._drop(thinking.after_open)
+        search, prefixes, longest = _reasoning_table(self._syntax, thinking, self.strict)
+        at_line_start = True
+        while True:
+            match = search.search(c.text, c.pos)
+            if match is None:
+                held = 0
+                for size in range(min(longest - 1, len(c.text) - c.pos), 0, -1):
+                    if not c.closed and c.text[len(c.text) - size :] in prefixes:
+                        held = size
+                        break
+                piece = c.text[c.pos : len(c.text) - held]
+                if piece:
+                    at_line_start = piece[-1] == "\n"
+                self.think(piece)
+                c.pos = len(c.text) - held
+                if c.closed:
+                    return
+                yield
+                continue
+            found = match.group()
+            before = c.text[c.pos : match.start()]
+            self.think(before)
+            if found.endswith(thinking.close):
+                c.pos = match.end()
+                break
+            at_line_start = before[-1] == "\n" if before else at_line_start
+            if at_line_start or found[0] == "\n":
+                c.pos = match.start()
+                self._early_notes.append("unclosed_reasoning")
+                return
+            self.think(found)
+            c.pos = match.end()
+            at_line_start = False
+        yield from self._drop(thinking.after_close)
+        self._line_start = True
+
+    def _drop(self, space: str) -> Reading[None]:
+        for ch in space:
+            if not (yield from self.c.take(ch)):
+                return
+
+
+@lru_cache(maxsize=256)
+def _reasoning_table(
+    syntax: Syntax, thinking: Thinking, strict: bool
+) -> tuple[re.Pattern[str], frozenset[str], int]:
+    before = thinking.before_close
+    forms = {before[i:] + thinking.close for i in range(len(before) + 1)}
+    if not strict:
+        for block in syntax.blocks:
+            spaces = block.before or "\n"
+            forms |= {spaces[i:] + block.open for i in range(len(spaces) + 1)}
+    by_length = sorted(forms, key=len, reverse=True)
+    return (
+        re.compile("|".join(map(re.escape, by_length))),
+        frozenset(form[:i] for form in forms for i in range(1, len(form))),
+        max(map(len, forms)),
+    )
+
+
+def _load(text: str) -> JsonObject:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Malformed(f"the arguments are not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise Malformed("the arguments are not a JSON object")
+    if "\\ud" in text.lower():
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            raise Malformed("the arguments hold half of a surrogate pair") from error
+    return value  # pyright: ignore[reportUnknownVariableType]  # json gives Any
+
+
+def suspicious(syntax: Syntax, text: str) -> bool:
+    """Whether a text holds anything that the engine could take for a mark, or begins like a
+    call."""
+    return _suspects(syntax).search(text) is not None
+
+
+@lru_cache(maxsize=256)
+def _suspects(syntax: Syntax) -> re.Pattern[str]:
+    marks = [b.open for b in syntax.blocks] + list(syntax.doubled) + list(syntax.ignored)
+    marks += [mark for t in syntax.thinking for mark in (t.open, t.close)]
+    patterns = [re.escape(mark) for mark in marks]
+    if syntax.bare is not None:
+        patterns.append(
+            r"(?:^|\n)[ \t]*(?:[{\[]|```)" if syntax.bare_is_native else r"\A\s*(?:[{\[]|```)"
+        )
+    return re.compile("|".join(patterns) or r"(?!)")

@@ -1,0 +1,321 @@
+"""Values in the texts of models, read as they arrive and given on as strict JSON text.
+
+One reader serves JSON, JSON with the slips that models make, Python literals and Gemma's objects:
+they differ in a `Dialect`.  It is a transducer: each piece of the source becomes a piece of JSON at
+once, so that arguments can be sent on while they are written.  Slips are mended and named through
+`note`; a strict reader's `note` raises instead.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from antiphon.formats._cursor import Cursor, Cut, Malformed, Reading
+
+Emit = Callable[[str], None]
+Note = Callable[[str], None]
+
+MAX_DEPTH = 200  # levels of nesting; deeper text is refused before Python's recursion limit is
+
+_PLAIN = {
+    '"': re.compile(r'[^"\\\x00-\x1f]+'),
+    "'": re.compile(r"""[^'"\\\x00-\x1f]+"""),
+}
+_ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
+_WORD = re.compile(r"[^\s,:=\[\]{}()\"'<>|]+")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_JSON_WORDS = {"true": "true", "false": "false", "null": "null"}
+_PYTHON_WORDS = {"True": "true", "False": "false", "None": "null"}
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What a family's values look like."""
+
+    words: Mapping[str, str] = field(default_factory=lambda: _JSON_WORDS)
+    """Words that are values, with their JSON."""
+    slips: Mapping[str, str] = field(default_factory=lambda: _PYTHON_WORDS)
+    """Words that are taken with a note."""
+    quotes: str = '"'
+    """Quotes of strings."""
+    delimiter: str = ""
+    """A mark around verbatim strings, Gemma's ``<|"|>``."""
+    bare_keys: bool = False
+    """Whether keys stand without quotes."""
+    python: bool = False
+    """Whether tuples and Python's numbers and escapes are values."""
+
+
+JSON = Dialect()
+PYTHON = Dialect(words=_JSON_WORDS | _PYTHON_WORDS, slips={}, quotes="\"'", python=True)
+
+
+def escape(text: str) -> str:
+    """Text as the inside of a JSON string.
+
+    >>> escape('a "b"')
+    'a \\\\"b\\\\"'
+    """
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+def read_value(
+    c: Cursor, emit: Emit, note: Note, *, dialect: Dialect = JSON, end: str = ""
+) -> Reading[None]:
+    """Read one value and emit it as JSON text, piece by piece.
+
+    Args:
+        c: Where the value starts; white space may come first.
+        emit: Takes the JSON text.
+        note: Takes the name of each slip; raises `Malformed` to refuse it.
+        dialect: What values look like.
+        end: The mark after the value; where it comes too early, open brackets are closed.
+
+    Raises:
+        Malformed: The text is no value.
+        Cut: The text ends inside the value.
+    """
+    closers: list[str] = []
+    while True:
+        ch = yield from c.space()
+        if ch in _OPEN and (ch != "(" or dialect.python):
+            if len(closers) >= MAX_DEPTH:
+                raise c.malformed(f"nested deeper than {MAX_DEPTH} levels")
+            c.pos += 1
+            closers.append(_OPEN[ch])
+            emit("{" if ch == "{" else "[")
+            ch = yield from c.space()
+            if ch != closers[-1]:
+                if ch and ch == "{" and closers[-1] == "}":
+                    raise c.unexpected("a key")
+                if closers[-1] == "}":
+                    yield from _key(c, emit, note, dialect)
+                continue
+        else:
+            yield from _scalar(c, emit, note, dialect, ch)
+        if not (yield from _after(c, emit, note, dialect, closers, end)):
+            return
+
+
+_OPEN = {"{": "}", "[": "]", "(": ")"}
+
+
+def _after(
+    c: Cursor, emit: Emit, note: Note, dialect: Dialect, closers: list[str], end: str
+) -> Reading[bool]:
+    """Close brackets and take a comma; whether another value follows."""
+    while closers:
+        ch = yield from c.space()
+        if ch == closers[-1]:
+            c.pos += 1
+            closers.pop()
+            emit("}" if ch == "}" else "]")
+        elif ch == ",":
+            c.pos += 1
+            ch = yield from c.space()
+            if ch == closers[-1]:
+                if ch != ")":
+                    note("trailing_comma")
+                continue
+            emit(", ")
+            if closers[-1] == "}":
+                yield from _key(c, emit, note, dialect)
+            return True
+        elif end and ch == end[0] and (yield from c.peek(len(end))) == end:
+            note("missing_bracket")
+            while closers:
+                emit("}" if closers.pop() == "}" else "]")
+        else:
+            raise c.unexpected(f"',' or {closers[-1]!r}")
+    return False
+
+
+def _key(c: Cursor, emit: Emit, note: Note, dialect: Dialect) -> Reading[None]:
+    ch = yield from c.space()
+    if ch and ch in "\"'":
+        yield from _quoted(c, emit, note, dialect, ch)
+    elif dialect.delimiter and ch == dialect.delimiter[0]:
+        yield from _delimited(c, emit, dialect.delimiter)
+    elif dialect.bare_keys:
+        emit(json.dumps((yield from _word(c)), ensure_ascii=False))
+    else:
+        raise c.unexpected("a quoted key")
+    ch = yield from c.space()
+    if ch != ":":
+        if ch != "=" or not dialect.bare_keys:
+            raise c.unexpected("':' after a key")
+        note("equals_sign")
+    c.pos += 1
+    emit(": ")
+
+
+def _scalar(c: Cursor, emit: Emit, note: Note, dialect: Dialect, ch: str) -> Reading[None]:
+    if ch and ch in "\"'":
+        yield from _quoted(c, emit, note, dialect, ch)
+        return
+    if dialect.delimiter and ch == dialect.delimiter[0]:
+        yield from _delimited(c, emit, dialect.delimiter)
+        return
+    start = c.offset
+    word = yield from _word(c)
+    if _NUMBER.fullmatch(word):
+        emit(word)
+    elif word in dialect.words:
+        emit(dialect.words[word])
+    elif word in dialect.slips:
+        note("python_literals")
+        emit(dialect.slips[word])
+    elif dialect.python and (number := _python_number(word)):
+        emit(number)
+    else:
+        raise Malformed(f"at character {start}: {word[:40]!r} is not a value")
+
+
+def _python_number(word: str) -> str:
+    try:
+        return json.dumps(int(word, 0) if "." not in word else float(word))
+    except ValueError:
+        return ""
+
+
+def _word(c: Cursor) -> Reading[str]:
+    parts: list[str] = []
+    while True:
+        match = _WORD.match(c.text, c.pos)
+        if match:
+            parts.append(match.group())
+            c.pos = match.end()
+        if c.pos < len(c.text):
+            break
+        if c.closed:
+            raise Cut(f"the text ends at character {c.offset}, inside a value")
+        yield
+    if not parts:
+        raise c.unexpected("a value")
+    return "".join(parts)
+
+
+def _quoted(c: Cursor, emit: Emit, note: Note, dialect: Dialect, quote: str) -> Reading[None]:
+    if quote not in dialect.quotes:
+        note("python_quotes")
+    c.pos += 1
+    emit('"')
+    plain = _PLAIN[quote]
+    while True:
+        match = plain.match(c.text, c.pos)
+        if match:
+            emit(match.group())
+            c.pos = match.end()
+        if c.pos >= len(c.text):
+            if c.closed:
+                raise Cut(f"the text ends at character {c.offset}, inside a string")
+            yield
+            continue
+        ch = c.text[c.pos]
+        if ch == quote:
+            c.pos += 1
+            emit('"')
+            return
+        if ch == "\\":
+            yield from _escaped(c, emit, note, dialect)
+            continue
+        if ch != '"' and not dialect.python:
+            note("raw_control_character")
+        c.pos += 1
+        emit(escape(ch))
+
+
+_PYTHON_ESCAPES = {"'": "'", "\n": "", "a": "\\u0007", "v": "\\u000b", "0": "\\u0000"}
+
+
+def _escaped(c: Cursor, emit: Emit, note: Note, dialect: Dialect) -> Reading[None]:
+    pair = yield from c.peek(2)
+    text = (yield from c.peek(6)) if pair == "\\u" else pair
+    if len(text) < 2:
+        raise Cut(f"the text ends at character {c.offset}, inside a string")
+    if _ESCAPE.fullmatch(text):
+        c.pos += len(text)
+        emit(text)
+        return
+    if dialect.python and text[1] == "x":
+        digits = yield from c.peek(4)
+        if re.fullmatch(r"\\x[0-9a-fA-F]{2}", digits):
+            c.pos += 4
+            emit(f"\\u00{digits[2:]}")
+            return
+    if text[1] in _PYTHON_ESCAPES and (dialect.python or text[1] == "'"):
+        if not dialect.python:
+            note("python_quotes")
+        c.pos += 2
+        emit(_PYTHON_ESCAPES[text[1]])
+        return
+    if not dialect.python:
+        note("bad_escape")
+    c.pos += 1
+    emit("\\\\")
+
+
+def _delimited(c: Cursor, emit: Emit, mark: str) -> Reading[None]:
+    if not (yield from c.take(mark)):
+        raise c.unexpected(repr(mark))
+    emit('"')
+    yield from read_raw(c, lambda text: emit(escape(text)), mark)
+    emit('"')
+
+
+def read_raw(c: Cursor, emit: Emit, mark: str) -> Reading[None]:
+    """Emit text as it arrives, up to `mark`; consumes the mark.
+
+    Raises:
+        Cut: The text ends before the mark.
+    """
+    while True:
+        end = c.text.find(mark, c.pos)
+        if end >= 0:
+            if end > c.pos:
+                emit(c.text[c.pos : end])
+            c.pos = end + len(mark)
+            return
+        if c.closed:
+            raise Cut(f"the text ends before {mark!r}")
+        safe = len(c.text) - tail(c.text, c.pos, mark)
+        if safe > c.pos:
+            emit(c.text[c.pos : safe])
+            c.pos = safe
+        yield
+
+
+def tail(text: str, start: int, mark: str) -> int:
+    """How many characters at the end of `text`, from `start` on, may begin `mark`."""
+    for size in range(min(len(mark) - 1, len(text) - start), 0, -1):
+        if mark.startswith(text[len(text) - size :]):
+            return size
+    return 0
+
+
+def read_string(c: Cursor, note: Note, *, dialect: Dialect = JSON) -> Reading[str]:
+    """Read one quoted string and give back what it says."""
+    ch = yield from c.space()
+    if not ch or ch not in "\"'":
+        raise c.unexpected("a string")
+    pieces: list[str] = []
+    yield from _quoted(c, pieces.append, note, dialect, ch)
+    return json.loads("".join(pieces))
+
+
+def convert(text: str, note: Note, *, dialect: Dialect = JSON) -> str:
+    """A whole text that is one value, as JSON text.
+
+    Raises:
+        Malformed: It is none, or something follows it.
+    """
+    c = Cursor(text, closed=True)
+    pieces: list[str] = []
+    for _ in read_value(c, pieces.append, note, dialect=dialect):
+        raise AssertionError("a closed cursor has nothing to wait for")
+    for _ in c.space():
+        raise AssertionError("a closed cursor has nothing to wait for")
+    if c.pos < len(text):
+        raise c.unexpected("the end of the value")
+    return "".join(pieces)

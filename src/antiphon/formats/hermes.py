@@ -1,0 +1,115 @@
+"""Hermes calls in ChatML: the text that ms-swift trains Qwen2.5 and many others on.
+
+    <|im_start|>assistant
+    <tool_call>
+    {"name": "get_weather", "arguments": {"city": "Lima"}}
+    </tool_call><|im_end|>
+
+As `qwen2_5`, but reasoning is kept where it was written (``<think>`` on lines of its own), the
+default system text can be chosen or left out, images can be shown, and the text ends with the mark
+that ends the last turn: line feeds stand between turns, not behind them.
+
+Differs from upstream: text before a call is followed by a line feed, as the models' own templates
+have it and ms-swift's agent template has not; with no system text the turn starts at ``# Tools``.
+Source: ms-swift 4.6 ``agent_template/hermes.py`` with template ``qwen2_5``; the seed samples.
+"""
+
+from dataclasses import dataclass
+
+from antiphon.formats import _qwen as qwen
+from antiphon.formats._family import Family
+from antiphon.formats._grammar import CallForm, json_form
+from antiphon.formats._render import CHATML, Writer, check_written, refuse_images, split_system
+from antiphon.formats._scan import Syntax
+from antiphon.formats._types import Rendered
+from antiphon.formats.qwen2_5 import DEFAULT_SYSTEM
+from antiphon.messages import Conversation
+
+
+@dataclass(frozen=True, slots=True)
+class Hermes(Family):
+    """Hermes calls in ChatML turns."""
+
+    default_system: str = DEFAULT_SYSTEM
+    """The system text where a conversation has none; ``""`` for none."""
+    vision: bool = False
+    """Whether images can be shown, as Qwen2.5-VL writes them."""
+
+    name = "hermes"
+    models = ("NousResearch/Hermes-*", "NousResearch/*Hermes*")
+    aliases = {
+        "qwen3_json": {},
+        "qwen2_5_vl": {"vision": True, "default_system": "You are a helpful assistant."},
+        "trinity": {},
+    }
+    stop = ("<|im_end|>",)
+    turns = CHATML
+    specials = CHATML.specials | qwen.CALL_MARKS | qwen.VISION_MARKS
+
+    @property
+    def syntax(self) -> Syntax:
+        """The table that the parser runs on."""
+        return qwen.SYNTAX
+
+    @property
+    def call_form(self) -> CallForm:
+        """How calls stand in the text, for the grammar."""
+        return json_form(
+            self.specials,
+            open="<tool_call>\n",
+            close="\n</tool_call>",
+            thinking=("<think>\n", "\n</think>\n"),
+        )
+
+    def render(self, conversation: Conversation, *, generate: bool = False) -> Rendered:
+        """The conversation as text. See `Format.render`."""
+        w = Writer(self.name, self.specials)
+        messages = conversation.messages
+        if not self.vision:
+            refuse_images(w, messages)
+        self._system(w, conversation)
+        for index in range(1 if split_system(conversation)[1] else 0, len(messages)):
+            self._message(w, conversation, index)
+        if generate:
+            CHATML.begin(w, "assistant", None)
+        elif w.pieces and w.pieces[-1].text == CHATML.between:
+            w.pieces.pop()
+        return w.done()
+
+    def _system(self, w: Writer, conversation: Conversation) -> None:
+        system, first = split_system(conversation)
+        index = 0 if first else None
+        text = self.default_system if system is None else system
+        if not text and not conversation.tools:
+            return
+        CHATML.begin(w, "system", index)
+        w.text(text, "frame" if system is None else "given", index)
+        if conversation.tools:
+            w.text("\n\n" if text else "", "frame", index)
+            qwen.write_tools(w, conversation.tools, index)
+        CHATML.finish(w, "system", index)
+
+    def _message(self, w: Writer, conversation: Conversation, index: int) -> None:
+        messages = conversation.messages
+        if messages[index].role == "tool":
+            qwen.write_result(w, messages, index)
+            return
+        role = messages[index].role
+        CHATML.begin(w, role, index)
+        if role == "assistant":
+            message = qwen.as_written(w, messages[index], index)
+            since = len(w.pieces)
+            if message.reasoning:
+                w.text(f"<think>\n{message.reasoning}\n</think>\n", "written", index)
+            w.text(message.text, "written", index)
+            qwen.write_calls(w, message, index, after_text=bool(message.text))
+            check_written(
+                w, self.syntax, message, index,
+                since=since, end=CHATML.end, tools=conversation.tools,
+            )  # fmt: skip
+        else:
+            qwen.write_content(w, messages[index], index)
+        CHATML.finish(w, role, index)
+
+
+FORMAT = Hermes()

@@ -1,0 +1,147 @@
+"""Cases and helpers that the tests of formats share."""
+
+import json
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+from antiphon.formats import Format, Rendered, Start, get_format
+from antiphon.messages import (
+    Conversation,
+    Delta,
+    Message,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    ToolSpec,
+    conversation_from_row,
+)
+
+CASES = Path(__file__).parent / "cases"
+
+OFFICIAL: dict[str, tuple[str, dict[str, Any]]] = {
+    "qwen2_5": ("qwen2_5", {}),
+    "qwen3": ("qwen3", {"thinking": False}),
+    "qwen3_nothinking": ("qwen3_nothinking", {}),
+    "qwen3_thinking": ("qwen3_thinking", {}),
+}
+"""Golden files of published templates: the format and the variant that they are of."""
+
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = OFFICIAL | {
+    "hermes": ("hermes", {}),
+    "qwen3_hybrid": ("qwen3", {}),
+    "smollm2": ("smollm2", {}),
+    "smollm2_compact": ("smollm2", {"compact": True}),
+}
+"""Every variant that the common tests run on."""
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    """The rows of a case file."""
+    with (CASES / name).open(encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def conversations() -> dict[str, Conversation]:
+    """The shared conversations by their names."""
+    return {
+        row["id"]: conversation_from_row(
+            {"messages": row["openai"], "tools": row["unified"]["tools"]}
+        )
+        for row in rows("conversations.jsonl")
+    }
+
+
+def variant(name: str) -> Format:
+    """One of `VARIANTS`."""
+    family, fields = VARIANTS[name]
+    return get_format(family, **fields)
+
+
+def prompt_of(conversation: Conversation) -> Conversation:
+    """The conversation up to where its last answer begins."""
+    messages = list(conversation.messages)
+    while messages and messages[-1].role == "assistant":
+        messages.pop()
+    return replace(conversation, messages=tuple(messages))
+
+
+def parse(
+    fmt: Format,
+    chunks: Iterable[str],
+    *,
+    tools: Sequence[ToolSpec] = (),
+    start: Start = "content",
+    strict: bool = False,
+) -> tuple[Message, list[Delta]]:
+    """Feed chunks; give back the message and all deltas."""
+    parser = fmt.parser(tools=tools, start=start, strict=strict)
+    deltas: list[Delta] = []
+    for chunk in chunks:
+        deltas += parser.feed(chunk)
+    deltas += parser.finish()
+    return parser.message, deltas
+
+
+def cuts(text: str) -> Iterator[list[str]]:
+    """A text whole, by characters, and in random chunks."""
+    yield [text]
+    yield list(text)
+    for seed in range(3):
+        chance = random.Random(seed)
+        chunks: list[str] = []
+        rest = text
+        while rest:
+            size = chance.randint(1, 24)
+            chunks.append(rest[:size])
+            rest = rest[size:]
+        yield chunks
+
+
+def joined(deltas: Iterable[Delta]) -> tuple[str, str, list[tuple[str, str]]]:
+    """What deltas say together: text, reasoning, and each call's name and arguments text."""
+    text, thinking = "", ""
+    calls: dict[int, tuple[str, str]] = {}
+    for delta in deltas:
+        match delta:
+            case TextDelta():
+                text += delta.text
+            case ThinkingDelta():
+                thinking += delta.text
+            case ToolCallDelta():
+                name, arguments = calls.get(delta.index, ("", ""))
+                calls[delta.index] = (name + delta.name, arguments + delta.arguments)
+    return text, thinking, [calls[i] for i in sorted(calls)]
+
+
+def written(rendered: Rendered, index: int, fmt: Format) -> tuple[str, Start]:
+    """What the model wrote of one message, without the end mark, and where its prompt left off."""
+    pieces = [p for p in rendered.pieces if p.message == index]
+    text = "".join(p.text for p in pieces if p.author == "written")
+    frame = ""
+    for piece in pieces:
+        if piece.author == "written":
+            break
+        frame += piece.text
+    opened = frame.rstrip("\n").endswith("<think>")
+    for stop in fmt.stop:
+        text = text.removesuffix(stop)
+    return text, "reasoning" if opened else "content"
+
+
+def loose(text: str | None) -> str:
+    """A text with its white space made simple, for cases that compare it loosely."""
+    return " ".join((text or "").split())
+
+
+def means(message: Message, expected: dict[str, Any]) -> bool:
+    """Whether a message says what a case expects."""
+    calls = cast("list[dict[str, Any]]", expected["tool_calls"])
+    return (
+        loose(message.text) == loose(expected["content"])
+        and loose(message.reasoning) == loose(expected["reasoning"])
+        and [(c.name, c.arguments) for c in message.tool_calls]
+        == [(c["name"], c["arguments"]) for c in calls]
+    )
