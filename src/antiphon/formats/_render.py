@@ -207,7 +207,7 @@ def check_written(
     if message.invalid_tool_calls:
         return
     said = message.reasoning, message.text
-    if not doubtful and not any(end in text or suspicious(syntax, text) for text in said):
+    if not doubtful and not any(suspicious(syntax, text) for text in said):
         return
     written = "".join(p.text for p in w.pieces[since:] if p.author == "written")
     parser = Parser(syntax, tools=tools, start=start)
@@ -221,7 +221,7 @@ def check_written(
         and [(c.name, c.arguments) for c in back.tool_calls]
         == [(c.name, c.arguments) for c in message.tool_calls]
     )
-    if not same or end in message.text or end in message.reasoning:
+    if not same:
         raise w.refuse(
             "its text holds the family's own marks and would be read as something else; "
             "take them out of the assistant's text",
