@@ -1,7 +1,16 @@
-"""What completes a conversation.  Start with `_model.py`: one Protocol, one streaming method."""
+"""What completes a conversation.  Start with `_model.py`: one Protocol, one streaming method.
 
+`load_model` (`_load.py`) finds a Model by its spec.  Behind an HTTP API: `_remote.py` streams and
+repeats, a dialect (`_chat.py`) knows the JSON, `_http.py` the wire.  In this process: `_gguf.py`
+over llama.cpp (`_llama.py`), with weights from `_weights.py` and `_catalog.py`.  By script or
+record: `_scripted.py`, `_replay.py`.
+"""
+
+from antiphon.models._http import Timeouts
+from antiphon.models._load import load_model
 from antiphon.models._model import Model, ModelOutput, ModelSettings, Retry
 from antiphon.models._replay import ReplayModel
+from antiphon.models._retries import RetryPolicy
 from antiphon.models._scripted import Answer, AnswerFunction, ScriptedModel, read_script
 
 __all__ = [
@@ -12,6 +21,9 @@ __all__ = [
     "ModelSettings",
     "ReplayModel",
     "Retry",
+    "RetryPolicy",
     "ScriptedModel",
+    "Timeouts",
+    "load_model",
     "read_script",
 ]

@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from antiphon.errors import DataError, ModelError, UsageError, clip
-from antiphon.formats import Format
+from antiphon.formats import Format, describe, get_format
 from antiphon.messages import (
     Completion,
     Conversation,
@@ -37,7 +37,7 @@ class ScriptedModel:
         self,
         answers: Iterable[Answer | AnswerFunction] | AnswerFunction,
         *,
-        format: Format | None = None,
+        format: Format | str | None = None,
         chunk_chars: int = 16,
         spec: str = "script",
     ) -> None:
@@ -46,13 +46,14 @@ class ScriptedModel:
         Args:
             answers: One answer a request, in order; a callable is asked with the conversation. One
                 callable in place of the list answers every request.
-            format: The family whose text the strings are written in; without one a string is the
-                answer's text as it is.
+            format: The family whose text the strings are written in, or its name; without one a
+                string is the answer's text as it is.
             chunk_chars: The longest text of one delta, in characters.
             spec: What `spec` says.
 
         Raises:
-            UsageError: `chunk_chars` is not positive, or the answers are one string.
+            UsageError: `chunk_chars` is not positive, the answers are one string, or no family
+                has that name.
         """
         if chunk_chars < 1:
             raise UsageError(f"chunk_chars must be at least 1, got {chunk_chars}")
@@ -62,7 +63,7 @@ class ScriptedModel:
             )
         self._every = answers if callable(answers) else None
         self._answers = () if callable(answers) else tuple(answers)
-        self._format = format
+        self._format = get_format(format) if isinstance(format, str) else format
         self._chunk_chars = chunk_chars
         self._spec = spec
         self.conversations: list[Conversation] = []
@@ -139,7 +140,7 @@ class ScriptedModel:
             natural_stop(parser.message),
             Usage(n_requests=1),
             self._spec,
-            format=format.name,
+            format=describe(format),
             prompt=prompt.text,
             text=text,
         )

@@ -1,0 +1,139 @@
+"""What every model shares that continues text with a Format of ours: prompt, grammar, parser,
+record."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from antiphon.formats import Format, Rendered, StreamParser, describe
+from antiphon.messages import (
+    Completion,
+    Conversation,
+    Delta,
+    InvalidToolCall,
+    Message,
+    StopReason,
+    ToolCall,
+    Usage,
+    dump_json,
+)
+from antiphon.models._deltas import natural_stop
+from antiphon.models._dialect import sampling_of
+from antiphon.models._model import ModelSettings
+from antiphon.models._wire import new_call_id
+
+CUT = "the answer was cut at the token limit before the call was finished; the call was not run"
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One request as text."""
+
+    format: Format
+    """The family."""
+    conversation: Conversation
+    """What is shown; without tools where none may be called."""
+    rendered: Rendered
+    """Its text, up to where the model writes."""
+    settings: ModelSettings
+    """How it is sampled."""
+
+    @property
+    def stop(self) -> tuple[str, ...]:
+        """Texts that end the completion."""
+        return tuple(dict.fromkeys((*self.format.stop, *self.settings.stop)))
+
+    def gbnf(self, is_token: Callable[[str], bool]) -> str | None:
+        """The grammar for llama.cpp, unless it is not wanted or there is nothing to call.
+
+        Args:
+            is_token: Tells whether a mark is one token of the model's vocabulary.
+        """
+        if self.settings.constrain is False or not self.conversation.tools:
+            return None
+        grammar = self.format.grammar(
+            self.conversation.tools,
+            choice=self.settings.tool_choice,
+            parallel=self.settings.parallel_tool_calls,
+            start=self.rendered.start,
+        )
+        marks: frozenset[str] = getattr(grammar, "specials", frozenset())
+        return grammar.to_gbnf(specials=frozenset(mark for mark in marks if is_token(mark)))
+
+
+def prompt_of(format: Format, conversation: Conversation, settings: ModelSettings) -> Prompt:
+    """Render a conversation for completion.
+
+    Raises:
+        RenderError: The family cannot express it.
+    """
+    if settings.tool_choice == "none" and conversation.tools:
+        conversation = replace(conversation, tools=())
+    return Prompt(format, conversation, format.render(conversation, generate=True), settings)
+
+
+class FormatReader:
+    """Reads one completion's text through the format's parser."""
+
+    def __init__(self, prompt: Prompt, model: str) -> None:
+        self.prompt = prompt
+        self._model = model
+        self._parser: StreamParser = prompt.format.parser(
+            tools=prompt.conversation.tools, start=prompt.rendered.start
+        )
+        self._texts: list[str] = []
+
+    def feed(self, text: str) -> Iterable[Delta]:
+        """Take more text."""
+        if not text:
+            return ()
+        self._texts.append(text)
+        return self._parser.feed(text)
+
+    def finish(self, stop: StopReason, usage: Usage) -> tuple[Iterable[Delta], Completion]:
+        """What was held back, and the answer.
+
+        Args:
+            stop: ``stop``, or why the answer was cut; the calls of a cut answer are invalid.
+            usage: What it cost.
+        """
+        rest = self._parser.finish()
+        message = _with_ids(self._parser.message)
+        if stop != "stop":
+            message = _cut(message)
+        return rest, Completion(
+            message,
+            natural_stop(message) if stop == "stop" else stop,
+            usage,
+            self._model,
+            format=describe(self.prompt.format),
+            prompt=self.prompt.rendered.text,
+            text="".join(self._texts),
+            sampling=sampling_of(self.prompt.settings),
+        )
+
+
+def _with_ids(message: Message) -> Message:
+    """Calls of families without ids get one, so that results can be told apart."""
+    if all(call.id for call in (*message.tool_calls, *message.invalid_tool_calls)):
+        return message
+    return replace(
+        message,
+        tool_calls=tuple(replace(c, id=c.id or new_call_id()) for c in message.tool_calls),
+        invalid_tool_calls=tuple(
+            replace(c, id=c.id or new_call_id()) for c in message.invalid_tool_calls
+        ),
+    )
+
+
+def _cut(message: Message) -> Message:
+    if not message.tool_calls:
+        return message
+    return replace(
+        message,
+        tool_calls=(),
+        invalid_tool_calls=(*map(_invalid, message.tool_calls), *message.invalid_tool_calls),
+    )
+
+
+def _invalid(call: ToolCall) -> InvalidToolCall:
+    return InvalidToolCall(call.raw or dump_json(call.arguments), CUT, call.name, call.id)

@@ -1,0 +1,198 @@
+"""A Model from its spec.  Nothing is opened or loaded before the model is asked."""
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from antiphon.errors import ModelAuthError, ModelNotFoundError, UsageError, clip
+from antiphon.formats import Format
+from antiphon.messages import JsonObject, JsonValue
+from antiphon.models._catalog import Card, card_named
+from antiphon.models._model import Model, ModelSettings
+from antiphon.models._spec import ModelSpec, parse_spec
+
+_log = logging.getLogger(__name__)
+
+OPENAI_URL = "https://api.openai.com/v1"
+OLLAMA_URL = "http://127.0.0.1:11434"
+
+
+def load_model(spec: str | Model, *, environ: Mapping[str, str] | None = None) -> Model:
+    """A model from its spec.
+
+    Args:
+        spec: ``local``, ``openai/<name>``, ...; see `antiphon.models._spec`.  A Model is given
+        back.
+        environ: Where keys and addresses are read from; the process's environment by default.
+
+    Returns:
+        A model that opens nothing until it is asked.
+
+    Raises:
+        UsageError: The spec has no known form, or its format is unknown.
+        ModelAuthError: The model needs a key and there is none.
+        ModelNotFoundError: The spec names a file that is not there.
+        DataError: A script cannot be read.
+    """
+    if not isinstance(spec, str):
+        return spec
+    parsed = parse_spec(spec)
+    return _LOADERS[parsed.kind](parsed, os.environ if environ is None else environ)
+
+
+@dataclass(frozen=True, slots=True)
+class _Endpoint:
+    base_url: str
+    key: str | None
+    key_name: str
+    max_tokens_field: str = "max_tokens"
+
+
+def _openai(spec: ModelSpec, environ: Mapping[str, str]) -> Model:
+    base_url = environ.get("OPENAI_BASE_URL") or OPENAI_URL
+    key = environ.get("OPENAI_API_KEY") or None
+    if key is None and base_url == OPENAI_URL:
+        raise ModelAuthError(f"{spec.text} needs a key; set OPENAI_API_KEY")
+    ours = base_url == OPENAI_URL
+    field = "max_completion_tokens" if ours else "max_tokens"
+    return _remote(spec, _Endpoint(base_url, key, "OPENAI_API_KEY", field))
+
+
+def _ollama(spec: ModelSpec, environ: Mapping[str, str]) -> Model:
+    base_url = ollama_url(environ.get("OLLAMA_HOST", ""))
+    key = environ.get("OLLAMA_API_KEY") or None
+    return _remote(spec, _Endpoint(f"{base_url}/v1", key, "OLLAMA_API_KEY"))
+
+
+def ollama_url(host: str) -> str:
+    """The address that ``OLLAMA_HOST`` means; it may lack scheme and port, and 0.0.0.0 is here.
+
+    >>> ollama_url("0.0.0.0")
+    'http://127.0.0.1:11434'
+    """
+    if not host:
+        return OLLAMA_URL
+    parts = urlsplit(host if "://" in host else f"http://{host}")
+    name = "127.0.0.1" if parts.hostname in (None, "0.0.0.0", "::") else parts.hostname
+    default = 443 if parts.scheme == "https" else 11434
+    return f"{parts.scheme}://{name}:{parts.port or default}{parts.path.rstrip('/')}"
+
+
+def _http(spec: ModelSpec, environ: Mapping[str, str]) -> Model:
+    key_name = "ANTIPHON_API_KEY"
+    if spec.base_url.rstrip("/") == (environ.get("OPENAI_BASE_URL") or OPENAI_URL).rstrip("/"):
+        key_name = "OPENAI_API_KEY"  # a key goes to the address that it was set for, and no other
+    return _remote(spec, _Endpoint(spec.base_url, environ.get(key_name) or None, key_name))
+
+
+def _remote(spec: ModelSpec, endpoint: _Endpoint) -> Model:
+    from antiphon.models._chat import ChatDialect
+    from antiphon.models._remote import RemoteModel
+
+    _no_options(spec)
+    return RemoteModel(
+        spec.text,
+        ChatDialect(spec.name, max_tokens_field=endpoint.max_tokens_field),
+        base_url=endpoint.base_url,
+        model=spec.name,
+        key=endpoint.key,
+        key_name=endpoint.key_name,
+    )
+
+
+def _local(spec: ModelSpec, environ: Mapping[str, str]) -> Model:
+    from antiphon.models._gguf import GgufModel
+    from antiphon.models._llama import EngineKey
+    from antiphon.models._weights import adapter_path, ensure
+
+    card = card_named(spec.name)
+    engine, variants = _engine_options(spec)
+
+    async def key() -> EngineKey:
+        adapter = adapter_path(card)
+        if adapter is None and card.adapter:
+            _log.warning("%s is not in this package; %s runs without it", card.adapter, spec.text)
+        lora = () if adapter is None else ((str(adapter), 1.0),)
+        path = str((await ensure(card)).resolve())
+        return EngineKey(path, lora, engine.n_ctx or card.n_ctx, engine.n_threads)
+
+    defaults = ModelSettings(temperature=0.0 if card.greedy else None, max_tokens=card.max_tokens)
+    return GgufModel(spec.text, key, _card_format(card, spec, variants), defaults=defaults)
+
+
+def _card_format(card: Card, spec: ModelSpec, variants: JsonObject) -> Format:
+    if spec.format:
+        return _format_of(spec.format, variants)
+    return _format_of(card.format, dict[str, JsonValue](card.variants) | variants)
+
+
+def _gguf(spec: ModelSpec, environ: Mapping[str, str]) -> Model:
+    from antiphon.models._gguf import GgufModel
+    from antiphon.models._llama import EngineKey
+
+    path = Path(spec.name).expanduser()
+    if not path.is_file():
+        raise ModelNotFoundError(f"there is no model file {clip(str(path))}")
+    engine, variants = _engine_options(spec)
+    lora = tuple((str(Path(p).expanduser().resolve()), 1.0) for p in engine.lora)
+    made = EngineKey(str(path.resolve()), lora, engine.n_ctx or 8192, engine.n_threads)
+    if not spec.format:
+        raise UsageError(
+            f"the family of {clip(path.name)} is not known; add it: {spec.text}?format=qwen3"
+        )
+    return GgufModel(spec.text, made, _format_of(spec.format, variants))
+
+
+@dataclass(frozen=True, slots=True)
+class _EngineOptions:
+    n_ctx: int = 0
+    n_threads: int = 0
+    lora: tuple[str, ...] = ()
+
+
+def _engine_options(spec: ModelSpec) -> tuple[_EngineOptions, JsonObject]:
+    """What of a spec's options is llama.cpp's; the rest is the format's."""
+    variants = dict(spec.options)
+    numbers = {name: variants.pop(name, 0) for name in ("n_ctx", "n_threads")}
+    for name, value in numbers.items():
+        if not isinstance(value, int) or value < 0:
+            raise UsageError(f"{name} must be a number of at least 1, got {value!r}")
+    lora = variants.pop("lora", None)
+    files = () if lora is None else tuple(str(lora).split(","))
+    return _EngineOptions(
+        int(str(numbers["n_ctx"])), int(str(numbers["n_threads"])), files
+    ), variants
+
+
+def _script(spec: ModelSpec, environ: Mapping[str, str]) -> Model:
+    from antiphon.models._scripted import ScriptedModel, read_script
+
+    format = _format_of(spec.format, spec.options) if spec.format else None
+    return ScriptedModel(read_script(spec.name), format=format, spec=spec.text)
+
+
+def _format_of(name: str, variants: JsonObject) -> Format:
+    from antiphon.formats import get_format
+
+    return get_format(name, **variants)
+
+
+def _no_options(spec: ModelSpec) -> None:
+    if spec.options or spec.format:
+        raise UsageError(
+            f"{clip(spec.text)} uses the server's own tool calling, so "
+            f"{', '.join(spec.options)} means nothing; options belong to a format=..."
+        )
+
+
+_LOADERS: dict[str, Callable[[ModelSpec, Mapping[str, str]], Model]] = {
+    "local": _local,
+    "openai": _openai,
+    "ollama": _ollama,
+    "http": _http,
+    "gguf": _gguf,
+    "script": _script,
+}
