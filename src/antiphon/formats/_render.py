@@ -180,7 +180,6 @@ def check_written(
     index: int,
     *,
     since: int,
-    end: str,
     tools: Sequence[ToolSpec] = (),
     start: Start = "content",
     doubtful: bool = False,
@@ -195,8 +194,7 @@ def check_written(
         syntax: The family's table.
         message: What the pieces should say.
         index: Its position, for the refusal.
-        since: Position of the first piece of the message.
-        end: The mark that ends a turn.
+        since: Position of the first piece of the message, its end mark not yet written.
         tools: The tools on offer.
         start: Where the prompt would have left off.
         doubtful: Whether something else in the message needs reading back.
@@ -211,7 +209,7 @@ def check_written(
         return
     written = "".join(p.text for p in w.pieces[since:] if p.author == "written")
     parser = Parser(syntax, tools=tools, start=start)
-    parser.feed(written.removesuffix(end))
+    parser.feed(written)
     parser.finish()
     back = parser.message
     same = (

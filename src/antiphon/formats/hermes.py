@@ -105,7 +105,7 @@ class Hermes(Family):
             qwen.write_calls(w, message, index, after_text=bool(message.text))
             check_written(
                 w, self.syntax, message, index,
-                since=since, end=CHATML.end, tools=conversation.tools,
+                since=since, tools=conversation.tools,
             )  # fmt: skip
         else:
             qwen.write_content(w, messages[index], index)

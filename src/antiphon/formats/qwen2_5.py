@@ -99,7 +99,7 @@ class Qwen25(Family):
             qwen.write_calls(w, message, index, after_text=bool(message.text))
             check_written(
                 w, self.syntax, message, index,
-                since=since, end=CHATML.end, tools=conversation.tools,
+                since=since, tools=conversation.tools,
             )  # fmt: skip
             CHATML.finish(w, "assistant", index)
 

@@ -141,7 +141,7 @@ class Qwen3(Family):
         qwen.write_calls(w, message, index, after_text=bool(message.text))
         check_written(
             w, self.syntax, message, index,
-            since=since, end=CHATML.end, tools=conversation.tools, start=start,
+            since=since, tools=conversation.tools, start=start,
         )  # fmt: skip
 
     def _think(self, w: Writer, message: Message, index: int) -> Literal["content", "reasoning"]:

@@ -147,7 +147,7 @@ class SmolLM2(Family):
                 w.text(message.text + calls + invalid_text(message), "written", index)
                 check_written(
                     w, _SYNTAX, message, index,
-                    since=since, end=CHATML.end, tools=conversation.tools,
+                    since=since, tools=conversation.tools,
                 )  # fmt: skip
                 CHATML.finish(w, "assistant", index)
 
