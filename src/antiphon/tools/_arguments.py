@@ -15,6 +15,7 @@ from antiphon.tools._schema import Schema, plain_schema, undescribable
 from antiphon.tools._signature import Parameter, Signature
 
 Values = dict[str, Any]
+_MAX_UNPACKED = 3  # JSON text in JSON text in JSON text
 _SCALAR_TYPES = frozenset({"string", "integer", "number", "boolean", "null"})
 _CONTAINER_ERRORS = frozenset(
     {
@@ -190,7 +191,7 @@ class ArgumentReader:
         for name in [n for n in given if given[n] is None and n in self._optional]:
             del given[name]
             repairs.append(f"{name}: null left out, the default is used")
-        for last in (False, True):
+        for depth in range(_MAX_UNPACKED + 1):
             try:
                 strict = validator.validate_json(self._dump(given), strict=True)
                 return strict, repairs
@@ -201,9 +202,9 @@ class ArgumentReader:
                 return values, repairs + _slip_records(slips)
             except ValueError as error:
                 problems = _errors(error)
-                if last or not _unpack(given, problems, repairs):
+                if depth == _MAX_UNPACKED or not _unpack(given, problems, repairs):
                     raise self._rejected(self._explain(problems), sent) from error
-        raise AssertionError("the second pass returns or raises")
+        raise AssertionError("the last pass returns or raises")
 
     def _explain(self, problems: Sequence[dict[str, Any]]) -> list[str]:
         out: list[str] = []

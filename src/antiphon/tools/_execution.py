@@ -14,9 +14,10 @@ from typing import Any, Never, cast
 
 from antiphon.tools._context import RunContext
 from antiphon.tools._stdout import capture
+from antiphon.tools._watchdog import HeldUp, Watched
 from antiphon.tools._workers import workers
 
-_GRACE_SECONDS = 1.0
+_GRACE_SECONDS = 0.25
 _LATE_TASKS: set[asyncio.Task[Any]] = set()
 
 
@@ -120,14 +121,14 @@ async def run_async(job: Job) -> Outcome:
     """Await a function's coroutine or drain its async generator, within its time."""
     if job.timeout is None:
         return await _guarded(job)
-    task = asyncio.create_task(_guarded(job))
+    task: asyncio.Task[Outcome] = asyncio.create_task(Watched(_guarded(job), job.timeout))
     try:
         done, _ = await asyncio.wait({task}, timeout=job.timeout)
     except asyncio.CancelledError:
         _give_up(job)
         await _cancel(task)
         raise
-    if done:
+    if done and task.exception() is None and not isinstance(task.result().error, HeldUp):
         return task.result()
     _give_up(job)
     await _cancel(task)
@@ -181,8 +182,6 @@ async def _guarded(job: Job) -> Outcome:
         if task is not None and task.cancelling():
             raise
         outcome = Outcome(error=error)  # the tool raised it: nobody cancelled this call
-    except GeneratorExit:
-        raise
     except BaseException as error:
         outcome = Outcome(error=error)
     return outcome if buffer is None else Outcome(outcome.value, outcome.error, buffer.getvalue())

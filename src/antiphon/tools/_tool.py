@@ -260,7 +260,7 @@ class Tool(Generic[P, R]):
             return self._failed(self._explain(Outcome(error=error)), call_id, repairs)
         if N_FORKS[0] != forks:
             leave()
-        kind: type[Any] = type(value)
+        kind = type(value)  # pyright: ignore[reportUnknownVariableType]  # narrowed from Any
         if kind is str and len(value) <= self.max_chars and value.isascii():
             return ToolResult(call_id, self._name, value, False, value, (), tuple(repairs))
         return self._answer(value, repairs, call_id) if kind in _VALUES else Outcome(value)
