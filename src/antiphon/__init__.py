@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from antiphon.agent import Agent, run_sync
     from antiphon.encode import Encoder, LossPolicy
     from antiphon.events import Trajectory
+    from antiphon.formats import get_format, list_formats
     from antiphon.messages import (
         Conversation,
         ImagePart,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
         ToolResult,
         ToolSpec,
     )
-    from antiphon.models import ReplayModel, ScriptedModel
+    from antiphon.models import ReplayModel, ScriptedModel, load_model
     from antiphon.tools import Tool, tool
 
 __version__ = "0.1.0"
@@ -46,6 +47,9 @@ __all__ = [
     "ToolSpec",
     "Trajectory",
     "__version__",
+    "get_format",
+    "list_formats",
+    "load_model",
     "run_sync",
     "tool",
 ]
@@ -61,6 +65,10 @@ _ROOMS = {
         "LossPolicy",
     ),
     "events": ("Trajectory",),
+    "formats": (
+        "get_format",
+        "list_formats",
+    ),
     "messages": (
         "Conversation",
         "ImagePart",
@@ -75,6 +83,7 @@ _ROOMS = {
     "models": (
         "ReplayModel",
         "ScriptedModel",
+        "load_model",
     ),
     "tools": (
         "Tool",

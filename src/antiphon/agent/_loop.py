@@ -70,7 +70,7 @@ from antiphon.messages import (
     ToolResult,
     dump_json,
 )
-from antiphon.models import Model, ModelOutput, Retry
+from antiphon.models import Model, ModelOutput, Retry, load_model
 from antiphon.tools import RunContext, unknown_tool_result
 
 if TYPE_CHECKING:
@@ -381,8 +381,6 @@ class Loop:
         if not isinstance(model, str):
             return model
         if model not in self.opened:
-            from antiphon.models import load_model  # type: ignore[attr-defined]  # comes with the specs
-
             self.opened[model] = load_model(model)
         return self.opened[model]
 

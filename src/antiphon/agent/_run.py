@@ -109,6 +109,7 @@ class Run:
         self._arrived = asyncio.Event()
         self._wanted = asyncio.Event()
         self._paced = False
+        self._n_earlier = len(self._loop.record.events)
 
     @classmethod
     def begin(
@@ -194,13 +195,15 @@ class Run:
         return self._finish().__await__()
 
     async def __aiter__(self) -> AsyncIterator[Event]:
-        """The events, from the first one.  The first to iterate sets the pace and stops the run by
-        leaving; others only look."""
+        """The events, from the first one; of a resumed run, those that are new.
+
+        The first to iterate sets the pace and stops the run by leaving; others only look.
+        """
         events = self._loop.record.events
         leads = self._task is None
         self._paced = leads
         task = self._begin()
-        n = 0
+        n = self._n_earlier
         try:
             while n < len(events) or not task.done():
                 if n < len(events):

@@ -1,0 +1,110 @@
+"""`antiphon run`: one question, answered by a model with tools."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from antiphon.agent import RunResult
+from antiphon.cli._asking import (
+    Session,
+    add_arguments,
+    make_agent,
+    model_spec,
+    open_model,
+    tools_of,
+)
+from antiphon.cli._main import Subparsers
+from antiphon.cli._terminal import Terminal, call_text
+from antiphon.errors import DataError, RunError, UsageError
+from antiphon.events import Event, dump_row, event_to_row
+
+_EPILOG = """\
+The answer goes to stdout, everything else to stderr. Exit codes: 0 answered, 1 not answered,
+2 misused, 130 interrupted; --out is written in every case.
+
+example:
+  antiphon run "What is 17.5% of 2340?" --out run.json"""
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """The arguments of `antiphon run`."""
+    parser = subparsers.add_parser(
+        "run",
+        help="ask a question and let a model answer it with tools",
+        description="Ask a question; the model answers it, calling tools as it needs them.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "question", metavar="QUESTION", nargs="?", help="what to ask; - reads it from stdin"
+    )
+    add_arguments(parser)
+    parser.add_argument(
+        "--strategy", choices=("loop",), default="loop", help="how to go about it (default loop)"
+    )
+    parser.add_argument("--out", metavar="FILE", help="write the trajectory to this file")
+    parser.add_argument(
+        "--json", action="store_true", help="write every event as a line of JSON to stdout"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Answer the question.
+
+    Raises:
+        UsageError: The arguments cannot be used.
+        AntiphonError: There is no answer, because of the model.
+    """
+    question = _question(args.question)
+    out = None if args.out is None else _writable(Path(args.out))
+    tools_of(args)  # a tool that cannot be had is told before a model is opened
+    model = open_model(model_spec(args))
+    show = _show_json if args.json else Terminal().show
+    with Session(show) as session:
+        try:
+            result = session.ask(make_agent(args, model), question)
+        finally:
+            if out is not None and session.run is not None:
+                session.run.trajectory.save(out)
+            session.close(model)
+    return _exit(result)
+
+
+def _question(given: str | None) -> str:
+    text = sys.stdin.read() if given == "-" else given
+    if text is None or not text.strip():
+        raise UsageError(
+            "a question is missing; ask one: antiphon run QUESTION (it stands before --tools)"
+        )
+    return text
+
+
+def _writable(path: Path) -> Path:
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        what = "it is a directory" if path.is_dir() else "there is no such directory"
+        raise DataError(f"cannot be written: {what}", path=path)
+    return path
+
+
+def _show_json(event: Event) -> None:
+    sys.stdout.write(dump_row(event_to_row(event)) + "\n")
+    sys.stdout.flush()
+
+
+def _exit(result: RunResult) -> int:
+    if result.stop_reason in ("answer", "stopped_by_tool"):
+        return 0
+    if result.error is not None:
+        raise result.error
+    raise RunError(_why(result))
+
+
+def _why(result: RunResult) -> str:
+    match result.stop_reason:
+        case "pending":
+            waiting = ", ".join(call_text(call) for call in result.pending)
+            return f"not answered: {waiting} needs a person's consent; run it in a terminal"
+        case "error":
+            return f"not answered: {result.trajectory.error}"
+        case reason:
+            return f"not answered: the run stopped with {reason}"
