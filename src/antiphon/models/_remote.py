@@ -58,7 +58,7 @@ class RemoteModel:
         self._dialect = dialect
         self._base_url = base_url.rstrip("/")
         self._model = model
-        self._key = key
+        self.key = key
         self._key_name = key_name
         self._retries = retries or RetryPolicy()
         self._client = HttpClient(timeouts)
@@ -112,7 +112,7 @@ class RemoteModel:
         started = time.perf_counter()
         first: float | None = None
         url = self._base_url + request.path
-        headers = {"Content-Type": "application/json", **self._dialect.headers(self._key)}
+        headers = {"Content-Type": "application/json", **self._dialect.headers(self.key)}
         async with self._client.request(
             "POST", url, headers=headers, body=request.body
         ) as response:
