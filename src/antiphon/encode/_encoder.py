@@ -15,10 +15,11 @@ text.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, chain, groupby, islice
-from typing import TYPE_CHECKING, cast
+from itertools import accumulate, chain, groupby, islice, pairwise
+from typing import TYPE_CHECKING, Any, cast
 from unicodedata import normalize
 
 from antiphon.encode._example import IGNORE, TrainingExample
@@ -66,6 +67,59 @@ class _Plan:
     runs: list[_Run]
 
 
+class _Prefixes:
+    """A conversation up to each of its messages, rendered when needed and once."""
+
+    def __init__(self, fmt: Format, conversation: Conversation) -> None:
+        self._format = fmt
+        self._conversation = conversation
+        self._rendered: dict[int, Rendered] = {}
+
+    @property
+    def whole(self) -> Rendered:
+        return self.upto(len(self._conversation.messages))
+
+    def upto(self, end: int) -> Rendered:
+        """The first `end` messages as text."""
+        if end not in self._rendered:
+            part = replace(self._conversation, messages=self._conversation.messages[:end])
+            self._rendered[end] = self._format.render(part)
+        return self._rendered[end]
+
+    def served(self, end: int, left: Collection[int]) -> set[int]:
+        """Of the written messages `left`, those that the text up to `end` holds as they were
+        served.
+
+        Before the first rewritten message all are.  Behind one, a message is if the rewriting had
+        happened when it was written; rewriting is never undone, so that between two rewritten
+        messages this holds from some message on, which is looked for by halves.
+        """
+        changed = sorted(self.upto(end).changed)
+        served = {i for i in left if i < end and (not changed or i < changed[0])}
+        if end - 1 in left:
+            served.add(end - 1)
+        for low, high in pairwise([*changed, end]):
+            between = [i for i in sorted(left) if low < i < high]
+            if between and self._is_served(between[0], end):
+                served.update(between)
+            else:
+                first = bisect_left(between, True, key=lambda i: self._is_served(i, end))
+                served.update(between[first:])
+        return served
+
+    def _is_served(self, index: int, end: int) -> bool:
+        return _begins(self.upto(end), self.upto(index + 1))
+
+
+def _begins(longer: Rendered, shorter: Rendered) -> bool:
+    return longer.pieces[: len(shorter.pieces)] == shorter.pieces
+
+
+def _written(rendered: Rendered) -> set[int]:
+    """The messages that a model wrote something in."""
+    return {_side(piece) for piece in rendered.pieces} - {_SERVER}
+
+
 class Encoder:
     """Encodes conversations for one vocabulary, one format and one policy.
 
@@ -92,16 +146,17 @@ class Encoder:
         self._cache: dict[str, list[int]] = {}
 
     def encode(self, conversation: Conversation) -> TrainingExample:
-        """The tokens, labels and weights of one conversation, rendered once.
+        """The tokens, labels and weights of one conversation, as one text.
 
-        Spans that the family rewrites in later history are not trained here, since the model would
-        not have written them so; `encode_all` trains those too.
+        Spans that the family rewrites in later history, and those after a rewritten one that were
+        written before the rewriting, are not trained here: no server would have sent this text for
+        them.  `encode_all` trains those too.
 
         Raises:
             RenderError: The family cannot express a message.
             EncodeError: Recorded ids or text do not fit the vocabulary.
         """
-        return next(self._finish([self._plan(conversation, self.format.render(conversation))]))
+        return next(self._finish(self._plans(conversation)[:1]))
 
     def encode_all(self, conversation: Conversation) -> list[TrainingExample]:
         """One example, or several where the family rewrites history.
@@ -113,7 +168,7 @@ class Encoder:
             RenderError: The family cannot express a message.
             EncodeError: Recorded ids or text do not fit the vocabulary.
         """
-        return list(self._finish(list(self._plans(conversation))))
+        return list(self._finish(self._plans(conversation)))
 
     def encode_many(self, conversations: Iterable[Conversation]) -> Iterator[list[TrainingExample]]:
         """`encode_all` of each conversation, in order, tokenized in batches.
@@ -124,7 +179,7 @@ class Encoder:
         """
         stream = iter(conversations)
         while batch := list(islice(stream, _BATCH)):
-            plans = [list(self._plans(conversation)) for conversation in batch]
+            plans = [self._plans(conversation) for conversation in batch]
             examples = self._finish([plan for group in plans for plan in group])
             for group in plans:
                 yield list(islice(examples, len(group)))
@@ -136,26 +191,30 @@ class Encoder:
 
     # ---- planning -----------------------------------------------------------------------------
 
-    def _plans(self, conversation: Conversation) -> Iterator[_Plan]:
-        """The renderings that train every written span once, from the longest down."""
-        end, done = len(conversation.messages), set[int]()
+    def _plans(self, conversation: Conversation) -> list[_Plan]:
+        """The renderings that train every written span once, the longest first."""
+        texts = _Prefixes(self.format, conversation)
+        left = _written(texts.whole)
+        plans: list[tuple[int, Rendered, set[int]]] = []
+        end = len(conversation.messages)
         while True:
-            part = replace(conversation, messages=conversation.messages[:end])
-            rendered = self.format.render(part)
-            yield self._plan(part, rendered, done)
-            written = {_side(p) for p in rendered.pieces} - {_SERVER}
-            done |= written.difference(rendered.changed)
-            left = [i for i in rendered.changed if i not in done and i in written]
+            rendered = texts.upto(end)
+            trained = texts.served(end, left)
+            if plans and _begins(plans[-1][1], rendered):
+                plans[-1][2].update(trained)
+            else:
+                plans.append((end, rendered, trained))
+            left -= trained
             if not left:
-                return
+                return [self._plan(conversation, *plan) for plan in plans]
             end = max(left) + 1
 
     def _plan(
-        self, conversation: Conversation, rendered: Rendered, done: Collection[int] = ()
+        self, conversation: Conversation, end: int, rendered: Rendered, trained: Collection[int]
     ) -> _Plan:
         parts, runs = _cut(rendered, self.tokenizer, self.format.stop)
-        messages = list(conversation.messages)
-        for i in {*rendered.changed, *done}:
+        messages = list(conversation.messages[:end])
+        for i in _written(rendered).difference(trained):
             messages[i] = replace(messages[i], loss=0.0)
         plan = _Plan(replace(conversation, messages=tuple(messages)), parts, runs)
         for run in runs:
@@ -217,6 +276,7 @@ class Encoder:
                 body = starts[run.end - run.n_end_marks]
                 turns.append((run.message, start, end))
                 weights[start:end] = of_message[run.message].written
+                weights[start:end] *= self._entries(plan, run, token_ids[start:end])
                 weights[start:body] *= self._scaled(plan, run, token_ids[start:body])
                 if _broke_off(plan.conversation.messages[run.message]):
                     weights[body:end] = 0.0
@@ -224,6 +284,37 @@ class Encoder:
                 weights[start:end] = self._read(run, token_ids[start:end], of_message)
         labels = np.where(weights > 0, token_ids, IGNORE)
         return TrainingExample(token_ids, labels, weights, tuple(turns), self.tokenizer)
+
+    def _entries(
+        self, plan: _Plan, run: _Run, ids: npt.NDArray[np.int64]
+    ) -> float | npt.NDArray[np.float32]:
+        """The weights of a span whose message was several entries of a row, each with its own."""
+        message = plan.conversation.messages[run.message]
+        entries = cast("list[dict[str, Any]] | None", message.metadata.get("loss_entries"))
+        if not entries or message.loss == 0:
+            return 1.0
+        text = "".join(piece.text for piece in run.pieces)
+        parts: Weighted = []
+        n_parts, n_calls, place = 0, 0, 0
+        for entry in entries:
+            n_parts, n_calls = n_parts + entry["n_parts"], n_calls + entry["n_calls"]
+            begun = replace(
+                message, parts=message.parts[:n_parts], tool_calls=message.tool_calls[:n_calls]
+            )
+            up_to = len(text)
+            if entry is not entries[-1]:
+                up_to = _n_common(text, self._written_text(plan.conversation, run.message, begun))
+            loss = entry.get("loss")
+            parts.append((text[place:up_to], 1.0 if loss is None else float(loss)))
+            place = up_to
+        return self._spread(ids, parts)
+
+    def _written_text(self, conversation: Conversation, index: int, message: Message) -> str:
+        """What a model writes of another message in the place of one."""
+        messages = (*conversation.messages[:index], message)
+        pieces = self.format.render(replace(conversation, messages=messages)).pieces
+        stop = self.format.stop
+        return "".join(p.text for p in pieces if _side(p) == index and p.text not in stop)
 
     def _read(
         self, run: _Run, ids: npt.NDArray[np.int64], of_message: Sequence[MessageWeights]
@@ -259,6 +350,12 @@ class Encoder:
         where = np.searchsorted(np.cumsum(sizes), starts, side="right")
         weights = np.array([weight for _, weight in parts] or [0.0], dtype=np.float32)
         return weights[where.clip(max=len(weights) - 1)]
+
+
+def _n_common(a: str, b: str) -> int:
+    """Length of the common beginning."""
+    pairs = enumerate(zip(a, b, strict=False))
+    return next((i for i, (x, y) in pairs if x != y), min(len(a), len(b)))
 
 
 def _query(conversation: Conversation, index: int) -> str:
