@@ -65,16 +65,20 @@ class Bench:
         )
         return "ok"
 
+    def tool(self) -> Tool[..., Any]:
+        """The case's callable as a tool."""
+        function: Any = getattr(self.module, self.case["entry"])
+        return tool(function)
+
     def problems(self) -> list[str]:
         """Everything about the case that is not as expected."""
-        function: Any = getattr(self.module, self.case["entry"])
         if self.expect.get("build_error"):
             try:
-                made = tool(function)
+                made = self.tool()
             except ToolDefinitionError:
                 return []
             return [f"a tool was made: {made.spec.parameters}"]
-        made: Tool[..., Any] = tool(function)
+        made = self.tool()
         return [*_Judge(made.spec).problems(self.expect), *self._call_problems(made)]
 
     def _call_problems(self, made: Tool[..., Any]) -> Iterator[str]:
