@@ -107,20 +107,38 @@ def guard(work: Callable[[], int]) -> int:
 
 
 def _dispatch(argv: list[str]) -> int:
+    command, arguments = parse(argv)
+    if command is None:
+        _overview().print_help(sys.stderr)
+        return 2
+    return command.run(arguments)
+
+
+def parse(argv: Sequence[str]) -> tuple[Command | None, argparse.Namespace]:
+    """Find a command's module and read its arguments.
+
+    Args:
+        argv: Arguments without the program's name.
+
+    Returns:
+        The module and its arguments; no module where there is no argument at all.
+
+    Raises:
+        UsageError: There is no such command, or it does not come first.
+        SystemExit: argparse printed help, the version, or what is wrong.
+    """
     noun = argv[0] if argv else ""
     if noun in available():
         module = cast("Command", importlib.import_module(f"antiphon.cli.{noun}"))
         parser = _parser()
         module.add_parser(parser.add_subparsers(dest="noun", metavar="COMMAND"))
-        return module.run(parser.parse_args(argv))
+        return module, parser.parse_args(argv)
     if noun and not noun.startswith("-"):
         raise UsageError(_unknown(noun))
-    parser = _overview()
-    if not argv:
-        parser.print_help(sys.stderr)
-        return 2
-    parser.parse_args(argv)
-    raise UsageError(f"a command must come first, got {clip(noun)}; see antiphon --help")
+    arguments = _overview().parse_args(argv) if argv else argparse.Namespace()
+    if argv:
+        raise UsageError(f"a command must come first, got {clip(noun)}; see antiphon --help")
+    return None, arguments
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from antiphon.cli._main import Subparsers
-from antiphon.errors import DataError, UsageError, clip
+from antiphon.errors import AntiphonError, DataError, UsageError, clip
 from antiphon.events import Trajectory
-from antiphon.viewer import Record, make_server, render_page
+from antiphon.viewer import Encoding, Record, make_server, render_page
 
 _EPILOG = """\
 example:
-  antiphon view run.json --html run.html"""
+  antiphon view run.json --html run.html
+  antiphon view rows.jsonl --format qwen2_5 --tokenizer qwen2_5 --loss react"""
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -34,6 +35,14 @@ def add_parser(subparsers: Subparsers) -> None:
         "--html", metavar="OUT", help="where to write the page; beside FILE by default, - is stdout"
     )
     parser.add_argument("--rows", type=int, default=20, help="how many rows of a dataset to show")
+    parser.add_argument("--format", metavar="NAME", help="the family whose text to weigh")
+    parser.add_argument("--loss", metavar="POLICY", default="default", help="the loss policy")
+    parser.add_argument(
+        "--tokenizer",
+        metavar="NAME",
+        default="",
+        help="a name, directory or GGUF file: show tokens",
+    )
     parser.add_argument("--open", action="store_true", help="open the page in a browser")
     parser.add_argument("--serve", action="store_true", help="serve the page on this machine")
     parser.add_argument(
@@ -82,14 +91,38 @@ def _serve(args: argparse.Namespace, source: Path) -> int:
 
 
 def _render(args: argparse.Namespace, source: Path) -> str:
-    return render_page(_records(source, args.rows), title=source.name)
-
-
-def _records(path: Path, n_rows: int) -> list[Record]:
-    records = [Record(trajectory, name) for name, trajectory in islice(_trajectories(path), n_rows)]
+    records = [
+        Record(trajectory, name, _encoding(args, trajectory))
+        for name, trajectory in islice(_trajectories(source), args.rows)
+    ]
     if not records:
-        raise DataError("there is nothing in it to show", path=path)
-    return records
+        raise DataError("there is nothing in it to show", path=source)
+    return render_page(records, title=source.name)
+
+
+def _encoding(args: argparse.Namespace, trajectory: Trajectory) -> Encoding | None:
+    """The conversation as a trainer sees it, in the run's own format unless another is named.
+
+    What was asked for must succeed; what only the record suggests may be left out, with a note.
+    """
+    recorded = (step.completion.format for step in trajectory.steps)
+    name = args.format or next(filter(None, recorded), "")
+    asked = bool(args.format or args.tokenizer)
+    if not name:
+        if asked:
+            raise UsageError("the record names no format; give one with --format")
+        return None
+    from antiphon.cli._training import encode_for_view
+
+    try:
+        return encode_for_view(
+            trajectory.conversation, format=name, loss=args.loss, tokenizer=args.tokenizer
+        )
+    except AntiphonError as error:
+        if asked:
+            raise
+        print(f"antiphon: the page has no training view: {error}", file=sys.stderr)
+        return None
 
 
 def _trajectories(path: Path) -> Iterator[tuple[str, Trajectory]]:

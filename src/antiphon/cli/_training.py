@@ -1,0 +1,141 @@
+"""What a trainer would see of a conversation, prepared for the viewer, which knows no format.
+
+With a tokenizer the spans are its tokens.  Without one every character and every mark is a token of
+its own for the length of the encoding, and neighbours that are alike are shown as one stretch: the
+weights come from the same `Encoder` either way.
+"""
+
+import ast
+import codecs
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
+from unicodedata import normalize
+
+from antiphon.encode import Encoder, LossPolicy, Tokenizer, load_tokenizer
+from antiphon.errors import EncodeError, UsageError, clip
+from antiphon.formats import Format, Piece, get_format
+from antiphon.messages import Conversation
+from antiphon.viewer import Encoding, Span
+
+_FIRST_MARK = 0x110000  # above every character
+
+
+class Characters:
+    """A vocabulary of every character, and of every mark that is asked for."""
+
+    vocab_size = _FIRST_MARK
+
+    def __init__(self) -> None:
+        self._marks: dict[str, int] = {}
+        self._texts: dict[int, str] = {}
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The code points of each text."""
+        for text in texts:
+            try:
+                text.encode()
+            except UnicodeEncodeError as error:
+                raise EncodeError(
+                    f"text with a lone surrogate has no tokens: {clip(text)}; replace it first"
+                ) from error
+        return [[ord(char) for char in text] for text in texts]
+
+    def mark_id(self, mark: str) -> int | None:
+        """An id for a mark, the same every time."""
+        found = self._marks.setdefault(mark, _FIRST_MARK + len(self._marks))
+        self._texts[found] = mark
+        return found
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """A character or a mark in UTF-8."""
+        text = chr(token_id) if token_id < _FIRST_MARK else self._texts[token_id]
+        return text.encode()
+
+    def decode(self, token_ids: Sequence[int]) -> str:
+        """The text of the ids."""
+        return b"".join(self.token_bytes(i) for i in token_ids).decode()
+
+
+def read_format(text: str) -> Format:
+    """A Format from its description in a record, such as ``qwen3(thinking=False)``.
+
+    Raises:
+        UsageError: There is no such format or variant.
+    """
+    match = re.fullmatch(r"([^()]+)\((.*)\)", text)
+    return get_format(match[1], **_variants(match[2], text)) if match else get_format(text)
+
+
+def _variants(words: str, text: str) -> dict[str, Any]:
+    try:
+        call = ast.parse(f"variants({words})", mode="eval").body
+        if not isinstance(call, ast.Call) or call.args:
+            raise ValueError(words)
+        return {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
+    except (SyntaxError, ValueError) as error:
+        raise UsageError(
+            f"no format {clip(text)}; write it as name(variant=value), all by name"
+        ) from error
+
+
+def encode_for_view(
+    conversation: Conversation, *, format: str, loss: str = "default", tokenizer: str = ""
+) -> Encoding:
+    """Render and weigh a conversation.
+
+    Args:
+        conversation: What was said.
+        format: The Format's name, with variants as a record describes them.
+        loss: The LossPolicy's name.
+        tokenizer: What `load_tokenizer` takes; without one the spans are stretches of text.
+
+    Raises:
+        AntiphonError: A name is unknown, an extra is missing, or a message cannot be expressed.
+    """
+    fmt = read_format(format)
+    vocabulary: Tokenizer = load_tokenizer(tokenizer) if tokenizer else Characters()
+    example = Encoder(vocabulary, fmt, loss=LossPolicy.named(loss)).encode(conversation)
+    ids = [int(i) for i in example.token_ids]
+    weights = [float(w) for w in example.loss_weights]
+    spelled = [vocabulary.token_bytes(i) for i in ids]
+    pieces = list(_pieces_of(spelled, fmt.render(conversation).pieces))
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    spans = [
+        Span(decoder.decode(text), weight, piece.author, token_id, piece.special)
+        for text, weight, piece, token_id in zip(spelled, weights, pieces, ids, strict=True)
+    ]
+    return Encoding(
+        tuple(spans) if tokenizer else tuple(_stretches(spans)),
+        format=format,
+        policy=loss,
+        tokenizer=tokenizer,
+    )
+
+
+def _pieces_of(spelled: Sequence[bytes], pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """For each token the piece that its first byte lies in."""
+    sizes = [len(piece.text.encode()) for piece in pieces]
+    if sum(sizes) != sum(map(len, spelled)):  # the vocabulary composes characters
+        sizes = [len(normalize("NFC", piece.text).encode()) for piece in pieces]
+    index, end, position = 0, sizes[0] if sizes else 0, 0
+    for text in spelled:
+        while position >= end and index + 1 < len(pieces):
+            index += 1
+            end += sizes[index]
+        yield pieces[index]
+        position += len(text)
+
+
+def _stretches(spans: Sequence[Span]) -> Iterator[Span]:
+    """Neighbours of one weight, author and kind as one; a mark stays alone."""
+    numbered = enumerate(spans)
+    for _, group in groupby(
+        numbered, key=lambda item: (item[1].weight, item[1].author, item[1].special and item[0])
+    ):
+        members = [span for _, span in group]
+        first = members[0]
+        yield Span(
+            "".join(s.text for s in members), first.weight, first.author, None, first.special
+        )
