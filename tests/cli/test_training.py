@@ -51,6 +51,8 @@ def test_quoted_markup_is_no_special_token() -> None:
 def test_without_a_tokenizer_neighbours_that_are_alike_are_one_stretch() -> None:
     encoding = encode_for_view(TALK, format="qwen2_5")
     stretches = [(span.text, span.weight) for span in encoding.spans if span.author == "written"]
+    first, second, *_ = encoding.spans
+    assert (first.text, first.special, second.special) == ("<|im_start|>", True, False)
     assert stretches[:2] == [("Regen 🌧, leider.", 1.0), ("<|im_end|>", 1.0)]
 
 

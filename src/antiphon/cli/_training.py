@@ -130,10 +130,12 @@ def _pieces_of(spelled: Sequence[bytes], pieces: Sequence[Piece]) -> Iterator[Pi
 
 def _stretches(spans: Sequence[Span]) -> Iterator[Span]:
     """Neighbours of one weight, author and kind as one; a mark stays alone."""
-    numbered = enumerate(spans)
-    for _, group in groupby(
-        numbered, key=lambda item: (item[1].weight, item[1].author, item[1].special and item[0])
-    ):
+
+    def likeness(item: tuple[int, Span]) -> tuple[float, str, int]:
+        index, span = item
+        return span.weight, span.author, index if span.special else -1
+
+    for _, group in groupby(enumerate(spans), key=likeness):
         members = [span for _, span in group]
         first = members[0]
         yield Span(

@@ -5,6 +5,7 @@ import json
 import sys
 import webbrowser
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, cast
@@ -86,7 +87,8 @@ def _serve(args: argparse.Namespace, source: Path) -> int:
         print(f"{url}  (Ctrl-C stops)", flush=True)
         if args.open:
             webbrowser.open(url)
-        server.serve_forever()
+        with suppress(KeyboardInterrupt):  # the way it is meant to end
+            server.serve_forever()
     return 0
 
 

@@ -291,7 +291,7 @@ function promptBlock(step, prompt, index) {
     body);
 }
 
-function sampledTokens(step, readout) {
+function sampledTokens(step) {
   const pre = h("pre", { class: "exact written", tabindex: "0", "aria-label": "Sampled tokens" });
   for (const [text, id, logprob] of step.tokens) {
     const p = logprob === null ? null : Math.exp(logprob);
@@ -411,7 +411,7 @@ function tokens(record) {
       pre.append(node);
     }
     more.hidden = shown >= spans.length;
-    more.textContent = `Show ${count(Math.min(TOKENS_AT_ONCE, spans.length - shown), "more token")}`.replace("more tokens", "more tokens");
+    more.textContent = `Show ${number(Math.min(TOKENS_AT_ONCE, spans.length - shown))} more`;
   };
   more.addEventListener("click", () => draw(shown + TOKENS_AT_ONCE));
   const legend = h("span", "scale");
@@ -427,17 +427,19 @@ function tokens(record) {
       : [0, 0.5, 1].concat(spans.some((s) => s[1] > 1) ? [2] : []).flatMap((w) => swatch(["", w, 0], w > 1 ? "over 1" : String(w)))));
   };
   const pick = switcher([["Weight", "weight"], ["Author", "author"]], redraw);
-  const trained = spans.filter((s) => s[1] > 0).length;
+  const size = (some) => (cut ? some.length : some.reduce((sum, s) => sum + s[0].length, 0));
+  const trained = size(spans.filter((s) => s[1] > 0));
   const total = spans.reduce((sum, s) => sum + s[1], 0);
+  const share = ((100 * trained) / Math.max(size(spans), 1)).toFixed(0);
   return h("div", "",
     h("div", "bench", pick, legend),
     h("div", "facts",
       encoding.format ? h("span", "", "format ", h("b", "", encoding.format)) : null,
       encoding.policy ? h("span", "", "loss policy ", h("b", "", encoding.policy)) : null,
-      h("span", "", "tokenizer ", h("b", "", encoding.tokenizer || "none: stretches of text")),
-      h("span", "", cut ? "tokens " : "stretches ", h("b", "", number(spans.length))),
-      h("span", "", "trained ", h("b", "", `${number(trained)} (${((100 * trained) / Math.max(spans.length, 1)).toFixed(0)} %)`)),
-      h("span", "", "sum of weights ", h("b", "", String(+total.toFixed(3))))),
+      h("span", "", "tokenizer ", h("b", "", encoding.tokenizer || "none, so stretches of text")),
+      h("span", "", cut ? "tokens " : "characters ", h("b", "", number(size(spans)))),
+      h("span", "", "trained ", h("b", "", `${number(trained)} (${share} %)`)),
+      cut ? h("span", "", "sum of weights ", h("b", "", String(+total.toFixed(3)))) : null),
     h("div", "tokens", pre, more), readout);
 }
 
