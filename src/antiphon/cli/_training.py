@@ -10,13 +10,17 @@ import codecs
 import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
 from antiphon.encode import Encoder, LossPolicy, Tokenizer, load_tokenizer
-from antiphon.errors import EncodeError, UsageError, clip
+from antiphon.errors import EncodeError, UnknownNameError, UsageError, clip
+from antiphon.events import Trajectory
 from antiphon.formats import Format, Piece, get_format
 from antiphon.messages import Conversation
+from antiphon.models._catalog import card_named
+from antiphon.models._weights import find
 from antiphon.viewer import Encoding, Span
 
 _FIRST_MARK = 0x110000  # above every character
@@ -80,6 +84,26 @@ def _variants(words: str, text: str) -> dict[str, Any]:
         ) from error
 
 
+def tokenizer_of(trajectory: Trajectory) -> str:
+    """The vocabulary of a run's own model, where that is a file on this machine; else empty."""
+    for agent in trajectory.agents:
+        spec = str(agent.get("model", "")).partition("?")[0]
+        kind, _, name = spec.partition("/")
+        if kind == "gguf" and Path(name).is_file():
+            return name
+        if kind == "local":
+            return _local_file(spec)
+    return ""
+
+
+def _local_file(spec: str) -> str:
+    try:
+        path = find(card_named(spec))
+    except UnknownNameError:
+        return ""
+    return "" if path is None else str(path)
+
+
 def encode_for_view(
     conversation: Conversation, *, format: str, loss: str = "default", tokenizer: str = ""
 ) -> Encoding:
@@ -89,12 +113,15 @@ def encode_for_view(
         conversation: What was said.
         format: The Format's name, with variants as a record describes them.
         loss: The LossPolicy's name.
-        tokenizer: What `load_tokenizer` takes; without one the spans are stretches of text.
+        tokenizer: What `load_tokenizer` takes, or a local model's name; without one the spans are
+            stretches of text.
 
     Raises:
         AntiphonError: A name is unknown, an extra is missing, or a message cannot be expressed.
     """
     fmt = read_format(format)
+    if tokenizer.partition("/")[0] == "local":
+        tokenizer = _local_file(tokenizer) or tokenizer
     vocabulary: Tokenizer = load_tokenizer(tokenizer) if tokenizer else Characters()
     example = Encoder(vocabulary, fmt, loss=LossPolicy.named(loss)).encode(conversation)
     ids = [int(i) for i in example.token_ids]
@@ -110,7 +137,7 @@ def encode_for_view(
         tuple(spans) if tokenizer else tuple(_stretches(spans)),
         format=format,
         policy=loss,
-        tokenizer=tokenizer,
+        tokenizer=Path(tokenizer).name,
     )
 
 

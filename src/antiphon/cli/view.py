@@ -42,7 +42,7 @@ def add_parser(subparsers: Subparsers) -> None:
         "--tokenizer",
         metavar="NAME",
         default="",
-        help="a name, directory or GGUF file: show tokens",
+        help="a name, directory, GGUF file or local: show tokens; else the run's own, if here",
     )
     parser.add_argument("--open", action="store_true", help="open the page in a browser")
     parser.add_argument("--serve", action="store_true", help="serve the page on this machine")
@@ -114,11 +114,12 @@ def _encoding(args: argparse.Namespace, trajectory: Trajectory) -> Encoding | No
         if asked:
             raise UsageError("the record names no format; give one with --format")
         return None
-    from antiphon.cli._training import encode_for_view
+    from antiphon.cli._training import encode_for_view, tokenizer_of
 
+    tokenizer = args.tokenizer or tokenizer_of(trajectory)
     try:
         return encode_for_view(
-            trajectory.conversation, format=name, loss=args.loss, tokenizer=args.tokenizer
+            trajectory.conversation, format=name, loss=args.loss, tokenizer=tokenizer
         )
     except AntiphonError as error:
         if asked:
