@@ -280,11 +280,43 @@ def test_endless_empty_replies_are_an_error_that_names_itself() -> None:
         _ = result.output
 
 
-@pytest.mark.parametrize("why", ["refusal", "content_filter"])
-def test_a_refusal_is_a_stop_reason_and_keeps_its_text(why: Any) -> None:
-    result = run([Completion(Message.assistant("I will not."), why)])
+def test_a_refusal_is_a_stop_reason_and_keeps_its_text() -> None:
+    result = run([Completion(Message.assistant("I will not."), "refusal")])
 
     assert (result.stop_reason, result.output) == ("refused", "I will not.")
+
+
+def test_a_filtered_reply_is_never_passed_off_as_an_answer() -> None:
+    result = run([Completion(Message.assistant("partial te"), "content_filter")])
+
+    assert (result.stop_reason, result.text) == ("refused", "partial te")
+    with pytest.raises(RunError, match="content_filter"):
+        _ = result.output
+
+
+def test_an_iterated_run_raises_after_its_end_where_it_has_no_answer() -> None:
+    seen: list[Event] = []
+
+    async def main() -> None:
+        async for event in Agent(model=ScriptedModel([ModelConnectionError("gone")])).run("go"):
+            seen.append(event)
+
+    with pytest.raises(RunError, match="gone"):
+        asyncio.run(main())
+    assert isinstance(seen[-1], RunEnd)
+
+
+def test_a_call_written_as_text_is_not_executed_and_asked_for_again() -> None:
+    text = '<tool_call>\n{"name": "add", "arguments": {"a": 1, "b": 2}}\n</tool_call>'
+
+    result = run([text, calls(add_call(1, 2)), "3"])
+
+    assert result.output == "3"
+    assert "as text" in result.messages[2].text
+
+
+def test_markup_that_names_no_tool_is_an_answer() -> None:
+    assert run(["Qwen writes <tool_call> before JSON."]).stop_reason == "answer"
 
 
 def test_calls_beside_a_refusal_are_answered_and_not_executed() -> None:

@@ -10,6 +10,7 @@ The history is never walked again: a step appends, and its cost does not depend 
 
 import asyncio
 import inspect
+import re
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -78,6 +79,16 @@ if TYPE_CHECKING:
 
 EMPTY_REPLY = "Your last reply was empty. Answer, or call a tool."
 """What the model is told of a reply without text and calls."""
+
+CALL_AS_TEXT = (
+    "Your last reply wrote a tool call as text, so it was not executed. Call the tool through the "
+    "tool interface, or answer without the markup."
+)
+"""What the model is told of a reply that holds the markup of a call and no call."""
+
+_CALL_MARKUP = re.compile(
+    r"<tool_call>|<function=|\[TOOL_CALLS\]|<\|python_tag\|>|tool▁calls▁begin"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +171,7 @@ class Loop:
         self._n_before = len(self.record.steps)
         self._n_handoffs = 0
         self._n_bad = 0
-        self._why = ""
+        self.reason = ""
         self._open: _OpenCalls | None = None
 
     # The life of a run
@@ -169,7 +180,7 @@ class Loop:
         """Go until the run is over; `record` and the fields tell how it ended."""
         CURRENT.set(self)
         stop: RunStopReason = "error"
-        reason = "the program around the run failed"
+        failed = "the program around the run failed"
         timeout = self._start.agent.timeout
         clock = asyncio.timeout(timeout)
         try:
@@ -177,21 +188,21 @@ class Loop:
                 if self.cancelled:
                     raise asyncio.CancelledError
                 stop = await self._steps()
-            reason = self._why
-        except TimeoutError as error:
+            failed = ""
+        except TimeoutError:
             if not clock.expired():
-                reason = str(error)
                 raise
             self._close_calls(CANCELLED)
             self._note(LimitEvent("timeout", timeout or 0.0, time=self._now()))
-            stop, reason = "time_limit", ""
+            stop, failed = "time_limit", ""
         except asyncio.CancelledError:
             self._close_calls(CANCELLED)
-            stop, reason = "cancelled", ""
+            stop, failed = "cancelled", ""
         except ModelError as error:
-            self.error, reason = error, str(error)
+            self.error, failed = error, str(error)
         finally:
-            self._end(stop, reason)
+            self.reason = failed or self.reason
+            self._end(stop)
         await self._shown()
 
     @asynccontextmanager
@@ -203,13 +214,13 @@ class Loop:
                 for model in self._opened.values():
                     await model.close()
 
-    def _end(self, stop: RunStopReason, reason: str) -> None:
+    def _end(self, stop: RunStopReason) -> None:
         self.stop_reason = stop
         if stop not in ("answer", "stopped_by_tool"):
             self.output = self._last_text()
         usage = self.record.total_usage
         text = self.output if isinstance(self.output, str) else str(self.output)
-        self._note(RunEnd(stop, text, usage, reason, time=self._now()))
+        self._note(RunEnd(stop, text, usage, self.reason, time=self._now()))
         if self.parent is not None:
             self.parent.record.children.append(self.trajectory())
 
@@ -329,7 +340,8 @@ class Loop:
         """What follows from a reply."""
         message, why = completion.message, completion.stop_reason
         if why in ("refusal", "content_filter", "error", "cancelled"):
-            self._why = f"the model's reply ended with {why}"
+            if why != "refusal":
+                self.reason = f"the reply ended with {why} and is not whole"
             await self._refuse_calls(index, message, f"the reply ended with {why}")
             return await self._end_step(
                 index, "error" if why in ("error", "cancelled") else "refused"
@@ -347,6 +359,14 @@ class Loop:
             return await self._end_step(index, "token_limit")
         if not message.text.strip():
             stop = await self._ask_again(index, EMPTY_REPLY, "was empty")
+            return await self._end_step(index, stop)
+        if not completion.format and _has_written_call(message.text, offer):
+            stop = await self._ask_again(
+                index,
+                CALL_AS_TEXT,
+                "wrote a call as text; its server may "
+                "not read this model's calls: name its format, as in MODEL?format=hermes",
+            )
             return await self._end_step(index, stop)
         self.output = message.text
         return await self._end_step(index, "answer")
@@ -368,7 +388,7 @@ class Loop:
     async def _ask_again(self, index: int, text: str, why: str) -> RunStopReason | None:
         stop = await self._count_bad("error")
         if stop is not None:
-            self._why = f"the model was asked {self._n_bad} times and its last reply {why}"
+            self.reason = f"the model was asked {self._n_bad} times and its last reply {why}"
         else:
             self._say(Message.user(text))
             await self._emit(FeedbackEvent(index, text, time=self._now()))
@@ -719,6 +739,12 @@ def _delta_event(index: int, output: Delta | Retry, n_shown: int, time: float) -
 def _needs_approval(offer: Offer, call: ToolCall) -> bool:
     known = offer.tools.get(call.name)
     return known is not None and known.needs_approval(call.arguments)
+
+
+def _has_written_call(text: str, offer: Offer) -> bool:
+    """Whether a text holds a family's markup of a call, followed by the name of a tool on offer."""
+    found = _CALL_MARKUP.search(text)
+    return found is not None and any(name in text[found.end() :] for name in offer.tools)
 
 
 async def _asked(approve: ApproveFunction, call: ToolCall) -> Decision:

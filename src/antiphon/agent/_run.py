@@ -52,11 +52,10 @@ class RunResult:
         """The last answer.
 
         Raises:
-            RunError: The run ended with an error and has no answer; the error is its cause.
+            RunError: Something broke and there is no answer; what broke is the cause.
         """
-        if self.stop_reason == "error":
-            reason = self.trajectory.error or "no usable answer"
-            raise RunError(f"the run has no answer: {reason}") from self.error
+        if self.trajectory.error:
+            raise RunError(no_answer(self.trajectory.error)) from self.error
         return self.value
 
     @property
@@ -86,6 +85,11 @@ class RunResult:
 
     def __str__(self) -> str:
         return str(self.output)
+
+
+def no_answer(reason: str) -> str:
+    """What a RunError says of a run that something broke."""
+    return f"the run has no answer: {reason}"
 
 
 def _split(trajectory: Trajectory, key: Callable[[Step], str]) -> dict[str, Usage]:
@@ -198,6 +202,10 @@ class Run:
         """The events, from the first one; of a resumed run, those that are new.
 
         The first to iterate sets the pace and stops the run by leaving; others only look.
+
+        Raises:
+            RunError: After the last event, where the run ended without an answer because something
+                broke; the same that `RunResult.output` raises.
         """
         events = self._loop.record.events
         leads = self._task is None
@@ -217,6 +225,8 @@ class Run:
             if leads:
                 await self._stop()
         task.result()
+        if self._loop.reason:
+            raise RunError(no_answer(self._loop.reason)) from self._loop.error
 
     def wait(self) -> RunResult:
         """Run to the end from plain code.

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import contextlib
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from antiphon.agent import Agent, Decision, Run, RunResult
 from antiphon.cli._terminal import call_text
 from antiphon.cli._tools import find_tools
-from antiphon.errors import UsageError
+from antiphon.errors import RunError, UsageError
 from antiphon.events import Event
 from antiphon.messages import Message, ToolCall
 from antiphon.models import Model, load_model
@@ -131,8 +132,9 @@ class Session:
         return self._runner.run(self._events(run))
 
     async def _events(self, run: Run) -> RunResult:
-        async for event in run:
-            self._show(event)
+        with contextlib.suppress(RunError):  # the result says it, too
+            async for event in run:
+                self._show(event)
         return await run
 
 

@@ -104,7 +104,5 @@ def _why(result: RunResult) -> str:
         case "pending":
             waiting = ", ".join(call_text(call) for call in result.pending)
             return f"not answered: {waiting} needs a person's consent; run it in a terminal"
-        case "error":
-            return f"not answered: {result.trajectory.error}"
         case reason:
-            return f"not answered: the run stopped with {reason}"
+            return f"not answered: {result.trajectory.error or f'the run stopped with {reason}'}"
