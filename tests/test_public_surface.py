@@ -69,7 +69,8 @@ import sys
 class Absent:
     def find_spec(self, name, path=None, target=None):
         top = name.partition('.')[0]
-        if top not in sys.stdlib_module_names and top not in {("antiphon", *CORE)!r}:
+        ours = top in sys.stdlib_module_names or top in {("antiphon", *CORE)!r}
+        if not ours and not top.startswith('_sysconfigdata'):  # part of zoneinfo's start
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 sys.meta_path.insert(0, Absent())
 import antiphon.{room} as room

@@ -33,7 +33,7 @@ BELOW: dict[str, set[str]] = {
 ACTING_ARM = {"retrieval", "tools", "models", "memory", "agent", "strategies"}
 LEARNING_ARM = {"datasets", "encode", "train"}
 BELOW["synthesis"] = set(BELOW) - {"viewer", "serve", "train"}
-BELOW["evaluation"] = {"agent", "strategies", "datasets", "batch"}
+BELOW["evaluation"] = {"agent", "strategies", "datasets", "batch", "models", "tools"}
 BELOW["cli"] = set(BELOW)
 BELOW["__main__"] = {"cli"}
 """What each room may import besides what is open to all."""
