@@ -13,8 +13,9 @@ Capture = pytest.CaptureFixture[str]
 @pytest.mark.parametrize("noun", available())
 def test_a_commands_help_ends_with_examples_that_are_commands(noun: str, capsys: Capture) -> None:
     assert main([noun, "--help"]) == 0
-    _, _, epilog = capsys.readouterr().out.rpartition("example")
-    lines = [line.strip() for line in epilog.splitlines()]
+    lines = [
+        line.strip().removeprefix("example: ") for line in capsys.readouterr().out.splitlines()
+    ]
     examples = [line for line in lines if line.startswith(f"antiphon {noun}")]
 
     assert examples != []
