@@ -6,7 +6,7 @@ from datetime import date
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -125,6 +125,7 @@ def test_a_date_is_no_slip() -> None:
     assert result.repairs == ()
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.text(max_size=40))
 def test_text_for_a_text_parameter_is_never_touched(text: str) -> None:
     seen: list[str] = []
@@ -140,6 +141,7 @@ def test_text_for_a_text_parameter_is_never_touched(text: str) -> None:
     assert result.repairs == ()
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.text(max_size=60) | st.binary(max_size=60))
 def test_no_text_makes_a_call_raise(text: str | bytes) -> None:
     assert isinstance(call(add, text), ToolResult)

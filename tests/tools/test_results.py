@@ -165,6 +165,7 @@ def test_a_value_that_contains_itself_ends() -> None:
     assert returned(loop).text.count("[") < 100
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.text(max_size=2000), st.integers(200, 1000))
 def test_a_capped_text_is_short_and_keeps_both_ends(text: str, limit: int) -> None:
     shown = cap(text, limit)

@@ -9,17 +9,22 @@ what the model reads.  `builtin` is a useful set of tools.  This room knows no m
 from antiphon.errors import ToolDefinitionError, ToolError
 from antiphon.tools._context import RunContext
 from antiphon.tools._docstring import Docstring, parse_docstring
+from antiphon.tools._lint import Finding, check_tools
+from antiphon.tools._load import load_tools
 from antiphon.tools._names import valid_name
 from antiphon.tools._tool import Tool, tool, unknown_tool_result
 from antiphon.tools._workers import late_tools
 
 __all__ = [
     "Docstring",
+    "Finding",
     "RunContext",
     "Tool",
     "ToolDefinitionError",
     "ToolError",
+    "check_tools",
     "late_tools",
+    "load_tools",
     "parse_docstring",
     "tool",
     "unknown_tool_result",

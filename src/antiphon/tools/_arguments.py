@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from antiphon.errors import ToolDefinitionError
+from antiphon.messages._restore import restore
 from antiphon.tools._schema import Schema, plain_schema, undescribable
 from antiphon.tools._signature import Parameter, Signature
 
@@ -202,9 +203,21 @@ class ArgumentReader:
                 return values, repairs + _slip_records(slips)
             except ValueError as error:
                 problems = _errors(error)
-                if depth == _MAX_UNPACKED or not _unpack(given, problems, repairs):
+                if depth == _MAX_UNPACKED or not (
+                    _unpack(given, problems, repairs) or self._unpair(given, repairs)
+                ):
                     raise self._rejected(self._explain(problems), sent) from error
         raise AssertionError("the last pass returns or raises")
+
+    def _unpair(self, given: Values, repairs: list[str]) -> bool:
+        """Undo what a strict rendering of the schema asked for; whether there was any of it."""
+        restored = restore(self.schema, given)
+        if restored == given:
+            return False
+        given.clear()
+        given.update(restored)
+        repairs.append("arguments: key-value pairs read as objects")
+        return True
 
     def _explain(self, problems: Sequence[dict[str, Any]]) -> list[str]:
         out: list[str] = []
