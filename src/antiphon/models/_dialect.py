@@ -49,7 +49,7 @@ class Request:
     """What to send, and how to read what comes back."""
 
     path: str
-    """Below the endpoint's base URL."""
+    """Below the endpoint's base URL, or a whole URL."""
     body: bytes
     """JSON."""
     reader: Callable[[], Reader]

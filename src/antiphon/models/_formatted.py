@@ -1,10 +1,10 @@
 """What every model shares that continues text with a Format of ours: prompt, grammar, parser,
 record."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from antiphon.formats import Format, Rendered, StreamParser, describe
+from antiphon.formats import Format, Grammar, Rendered, StreamParser, describe
 from antiphon.messages import (
     Completion,
     Conversation,
@@ -12,6 +12,7 @@ from antiphon.messages import (
     InvalidToolCall,
     Message,
     StopReason,
+    TokenLogprob,
     ToolCall,
     Usage,
     dump_json,
@@ -42,22 +43,22 @@ class Prompt:
         """Texts that end the completion."""
         return tuple(dict.fromkeys((*self.format.stop, *self.settings.stop)))
 
-    def gbnf(self, is_token: Callable[[str], bool]) -> str | None:
-        """The grammar for llama.cpp, unless it is not wanted or there is nothing to call.
-
-        Args:
-            is_token: Tells whether a mark is one token of the model's vocabulary.
-        """
+    def grammar(self) -> Grammar | None:
+        """What decoding is to be held to; nothing where it is not wanted or nothing can be
+        called."""
         if self.settings.constrain is False or not self.conversation.tools:
             return None
-        grammar = self.format.grammar(
+        return self.format.grammar(
             self.conversation.tools,
             choice=self.settings.tool_choice,
             parallel=self.settings.parallel_tool_calls,
             start=self.rendered.start,
         )
-        marks: frozenset[str] = getattr(grammar, "specials", frozenset())
-        return grammar.to_gbnf(specials=frozenset(mark for mark in marks if is_token(mark)))
+
+
+def marks_of(grammar: Grammar) -> frozenset[str]:
+    """The marks in a grammar that are single tokens in the family's own vocabulary."""
+    return getattr(grammar, "specials", frozenset[str]())
 
 
 def prompt_of(format: Format, conversation: Conversation, settings: ModelSettings) -> Prompt:
@@ -89,12 +90,21 @@ class FormatReader:
         self._texts.append(text)
         return self._parser.feed(text)
 
-    def finish(self, stop: StopReason, usage: Usage) -> tuple[Iterable[Delta], Completion]:
+    def finish(
+        self,
+        stop: StopReason,
+        usage: Usage,
+        *,
+        prompt_ids: tuple[int, ...] | None = None,
+        tokens: tuple[TokenLogprob, ...] | None = None,
+    ) -> tuple[Iterable[Delta], Completion]:
         """What was held back, and the answer.
 
         Args:
             stop: ``stop``, or why the answer was cut; the calls of a cut answer are invalid.
             usage: What it cost.
+            prompt_ids: The tokens of the prompt, where known.
+            tokens: The sampled tokens, where known.
         """
         rest = self._parser.finish()
         message = _with_ids(self._parser.message)
@@ -108,6 +118,8 @@ class FormatReader:
             format=describe(self.prompt.format),
             prompt=self.prompt.rendered.text,
             text="".join(self._texts),
+            prompt_ids=prompt_ids,
+            tokens=tokens,
             sampling=sampling_of(self.prompt.settings),
         )
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from antiphon.formats import Format
 from antiphon.messages import Conversation, JsonObject, TokenLogprob, Usage
-from antiphon.models._formatted import FormatReader, Prompt, prompt_of
+from antiphon.models._formatted import FormatReader, Prompt, marks_of, prompt_of
 from antiphon.models._llama import Engine, EngineKey, Sampled, acquire, release
 from antiphon.models._model import Model, ModelOutput, ModelSettings
 
@@ -95,16 +95,15 @@ class GgufModel:
         finally:
             generation.stop()
         usage = Usage(last.n_prompt, last.n_written, last.n_cached, n_requests=1)
-        rest, completion = reader.finish("length" if last.finish == "length" else "stop", usage)
-        for delta in rest:
-            yield delta
-        yield replace(
-            completion,
+        rest, completion = reader.finish(
+            "length" if last.finish == "length" else "stop",
+            usage,
             prompt_ids=tuple(generation.prompt_ids),
             tokens=tuple(tokens),
-            time_to_first_token=first,
-            duration=perf_counter() - started,
         )
+        for delta in rest:
+            yield delta
+        yield replace(completion, time_to_first_token=first, duration=perf_counter() - started)
 
     async def close(self) -> None:
         """Give the engine back; the last model of a file frees it."""
@@ -174,11 +173,19 @@ def _options(prompt: Prompt, engine: Engine) -> JsonObject:
         ("top_p", settings.top_p),
         ("max_tokens", settings.max_tokens),
         ("seed", settings.seed),
-        ("grammar", prompt.gbnf(engine.is_token)),
+        ("grammar", _gbnf(prompt, engine)),
     ):
         if value is not None:
             options[name] = value
     return options | settings.extra
+
+
+def _gbnf(prompt: Prompt, engine: Engine) -> str | None:
+    grammar = prompt.grammar()
+    if grammar is None:
+        return None
+    marks = frozenset(mark for mark in marks_of(grammar) if engine.is_token(mark))
+    return grammar.to_gbnf(specials=marks)
 
 
 def _with_defaults(settings: ModelSettings, defaults: ModelSettings) -> ModelSettings:

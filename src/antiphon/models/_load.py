@@ -92,6 +92,8 @@ def _remote(spec: ModelSpec, endpoint: _Endpoint) -> Model:
     from antiphon.models._chat import ChatDialect
     from antiphon.models._remote import RemoteModel
 
+    if spec.format:
+        return _completing(spec, endpoint)
     _no_options(spec)
     return RemoteModel(
         spec.text,
@@ -100,6 +102,20 @@ def _remote(spec: ModelSpec, endpoint: _Endpoint) -> Model:
         model=spec.name,
         key=endpoint.key,
         key_name=endpoint.key_name,
+    )
+
+
+def _completing(spec: ModelSpec, endpoint: _Endpoint) -> Model:
+    from antiphon.models._raw import RawModel
+
+    return RawModel(
+        spec.text,
+        _format_of(spec.format, spec.options),
+        base_url=endpoint.base_url,
+        model=spec.name,
+        key=endpoint.key,
+        key_name=endpoint.key_name,
+        kind="ollama" if spec.kind == "ollama" else None,
     )
 
 
@@ -181,7 +197,7 @@ def _format_of(name: str, variants: JsonObject) -> Format:
 
 
 def _no_options(spec: ModelSpec) -> None:
-    if spec.options or spec.format:
+    if spec.options:
         raise UsageError(
             f"{clip(spec.text)} uses the server's own tool calling, so "
             f"{', '.join(spec.options)} means nothing; options belong to a format=..."

@@ -27,57 +27,43 @@ from antiphon.models._sse import LineDecoder, SseDecoder
 _log = logging.getLogger(__name__)
 
 
-class RemoteModel:
-    """A model that is asked over HTTP."""
+class Endpoint:
+    """One address of an HTTP API: asks, streams the answer, and asks again when it broke."""
 
     def __init__(
         self,
-        spec: str,
-        dialect: Dialect,
-        *,
         base_url: str,
+        *,
         model: str,
-        key: str | None = None,
+        headers: Mapping[str, str],
         key_name: str = "ANTIPHON_API_KEY",
         retries: RetryPolicy | None = None,
         timeouts: Timeouts | None = None,
     ) -> None:
-        """Set up a model; nothing is opened until it is asked.
+        """Set up an address; nothing is opened until it is asked.
 
         Args:
-            spec: How it was named.
-            dialect: The JSON that the server speaks.
             base_url: Where the API begins, e.g. ``http://localhost:8000/v1``.
             model: The server's name of the model, for messages.
-            key: The key, if the server wants one.
+            headers: What goes with every request: the key.
             key_name: The environment variable the key comes from, for messages.
             retries: When a request is made again.
             timeouts: How long each wait may last.
         """
-        self._spec = spec
-        self._dialect = dialect
-        self._base_url = base_url.rstrip("/")
-        self._model = model
-        self.key = key
+        self.base_url = base_url.rstrip("/")
+        self.model = model
+        self._headers = {"Content-Type": "application/json", **headers}
         self._key_name = key_name
         self._retries = retries or RetryPolicy()
         self._client = HttpClient(timeouts)
         self._reached = False
 
-    @property
-    def spec(self) -> str:
-        """How the model was named."""
-        return self._spec
-
-    async def stream(
-        self, conversation: Conversation, settings: ModelSettings | None = None
-    ) -> AsyncIterator[ModelOutput]:
-        """Complete a conversation.
+    async def ask(self, request: Request) -> AsyncGenerator[ModelOutput, None]:
+        """The answer to a request: deltas, a `Retry` where it begins anew, and the Completion.
 
         Raises:
-            ModelError: There is no completion, also not after asking again.
+            ModelError: There is no answer, also not after asking again.
         """
-        request = self._dialect.request(conversation, settings or ModelSettings())
         n_tries = 0
         while True:
             try:
@@ -91,17 +77,32 @@ class RemoteModel:
                 if wait is None or self._never_reached(error):
                     raise _tried(error, n_tries) from error
                 reason = str(error)
-            _log.debug("%s: asking again in %.2f s: %s", self._spec, wait, reason)
+            _log.debug("%s: asking again in %.2f s: %s", self.base_url, wait, reason)
             yield Retry(reason, wait)
             await asyncio.sleep(wait)
+
+    async def json(self, method: str, url: str, body: bytes | None = None) -> Any:
+        """The JSON that a small request is answered with.
+
+        Raises:
+            ModelError: The server refuses, or answers something else.
+        """
+        async with self._client.request(method, url, headers=self._headers, body=body) as response:
+            self._reached = True
+            if response.status != 200:
+                raise await self._refused(response, url)
+            text = await response.read(1 << 26)
+        try:
+            return json.loads(text.decode("utf-8", "replace"))
+        except json.JSONDecodeError as error:
+            raise ModelResponseError(f"{url} answered something that is not JSON") from error
 
     async def close(self) -> None:
         """Close the connections of the running event loop."""
         await self._client.close()
 
     def _never_reached(self, error: ModelError) -> bool:
-        """Whether the endpoint has been dead from the start: then the address is wrong, not the
-        day."""
+        """Whether the endpoint was dead from the start: then the address is wrong, not the day."""
         return (
             isinstance(error, ModelConnectionError)
             and not isinstance(error, ServerFailedError)
@@ -111,10 +112,9 @@ class RemoteModel:
     async def _attempt(self, request: Request) -> AsyncGenerator[Delta | Completion, None]:
         started = time.perf_counter()
         first: float | None = None
-        url = self._base_url + request.path
-        headers = {"Content-Type": "application/json", **self._dialect.headers(self.key)}
+        url = request.path if "://" in request.path else self.base_url + request.path
         async with self._client.request(
-            "POST", url, headers=headers, body=request.body
+            "POST", url, headers=self._headers, body=request.body
         ) as response:
             self._reached = True
             if response.status != 200:
@@ -136,7 +136,7 @@ class RemoteModel:
             response.headers,
             await response.read(),
             url=url,
-            model=self._model,
+            model=self.model,
             key_name=self._key_name,
             now=time.time(),
         )
@@ -182,7 +182,7 @@ class RemoteModel:
             raise ModelResponseError(f"{url} streamed {clip(text)} where an object belongs")
         fields = cast("dict[str, Any]", data)
         if fields.get("error"):
-            raise error_of_event(fields["error"], url=url, model=self._model)
+            raise error_of_event(fields["error"], url=url, model=self.model)
         return reader.event(fields)
 
     def _whole(self, body: bytes, reader: Reader, url: str) -> Iterable[Delta]:
@@ -194,7 +194,7 @@ class RemoteModel:
             raise ModelResponseError(f"{url} answered {clip(data)} where an object belongs")
         fields = cast("Mapping[str, Any]", data)
         if fields.get("error"):
-            raise error_of_event(fields["error"], url=url, model=self._model)
+            raise error_of_event(fields["error"], url=url, model=self.model)
         return reader.whole(fields)
 
 
@@ -202,6 +202,68 @@ def _tried(error: ModelError, n_tries: int) -> ModelError:
     if n_tries > 1:
         error.args = (f"{error.args[0]}, after {n_tries} tries",)
     return error
+
+
+class RemoteModel:
+    """A model that is asked in the JSON of one dialect."""
+
+    def __init__(
+        self,
+        spec: str,
+        dialect: Dialect,
+        *,
+        base_url: str,
+        model: str,
+        key: str | None = None,
+        key_name: str = "ANTIPHON_API_KEY",
+        retries: RetryPolicy | None = None,
+        timeouts: Timeouts | None = None,
+    ) -> None:
+        """Set up a model; nothing is opened until it is asked.
+
+        Args:
+            spec: How it was named.
+            dialect: The JSON that the server speaks.
+            base_url: Where the API begins, e.g. ``http://localhost:8000/v1``.
+            model: The server's name of the model, for messages.
+            key: The key, if the server wants one.
+            key_name: The environment variable the key comes from, for messages.
+            retries: When a request is made again.
+            timeouts: How long each wait may last.
+        """
+        self._spec = spec
+        self._dialect = dialect
+        self.key = key
+        self._endpoint = Endpoint(
+            base_url,
+            model=model,
+            headers=dialect.headers(key),
+            key_name=key_name,
+            retries=retries,
+            timeouts=timeouts,
+        )
+
+    @property
+    def spec(self) -> str:
+        """How the model was named."""
+        return self._spec
+
+    async def stream(
+        self, conversation: Conversation, settings: ModelSettings | None = None
+    ) -> AsyncIterator[ModelOutput]:
+        """Complete a conversation.
+
+        Raises:
+            ModelError: There is no completion, also not after asking again.
+        """
+        request = self._dialect.request(conversation, settings or ModelSettings())
+        async with aclosing(self._endpoint.ask(request)) as outputs:
+            async for output in outputs:
+                yield output
+
+    async def close(self) -> None:
+        """Close the connections of the running event loop."""
+        await self._endpoint.close()
 
 
 if TYPE_CHECKING:

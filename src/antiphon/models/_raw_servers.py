@@ -1,0 +1,209 @@
+"""The completion APIs of the servers that continue text: what each is sent and how it answers.
+
+Sources: llama.cpp ``tools/server/README.md`` (``POST /completion``); vLLM, "OpenAI-Compatible
+Server", extra parameters of the Completions API; SGLang, "Sampling Parameters"; Ollama
+``docs/api.md`` (``POST /api/generate``, ``raw``); OpenAI API reference, ``POST /v1/completions``.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from antiphon.messages import Completion, Delta, JsonObject, TokenLogprob, Usage
+from antiphon.models._dialect import Reader
+from antiphon.models._formatted import FormatReader, Prompt
+from antiphon.models._wire import count_of
+
+ServerKind = Literal["llamacpp", "vllm", "sglang", "ollama", "openai"]
+
+DEFAULT_MAX_TOKENS = 1024  # OpenAI's own default is 16
+
+
+def options(
+    prompt: Prompt, kind: ServerKind, *, model: str, marks: frozenset[str], grammar: str | None
+) -> JsonObject:
+    """The fields of a request, the prompt itself left out.
+
+    Args:
+        prompt: What is asked.
+        kind: Which server.
+        model: Its name of the model.
+        marks: The family's marks, to be kept in the text.
+        grammar: A grammar in the server's spelling.
+    """
+    settings = prompt.settings
+    common: JsonObject = {
+        "temperature": settings.temperature,
+        "top_p": settings.top_p,
+        "seed": settings.seed,
+    }
+    sampled: JsonObject = {name: value for name, value in common.items() if value is not None}
+    max_tokens = settings.max_tokens or DEFAULT_MAX_TOKENS
+    stop: list[Any] = list(prompt.stop)
+    made: JsonObject = {"model": model, "stream": True}
+    match kind:
+        case "llamacpp":
+            made |= sampled
+            made |= {"n_predict": max_tokens, "stop": stop, "cache_prompt": True, "n_probs": 1}
+            made |= {"return_tokens": True, "preserved_tokens": list[Any](sorted(marks))}
+            made |= {} if grammar is None else {"grammar": grammar}
+        case "ollama":
+            asked: JsonObject = sampled | {"num_predict": max_tokens, "stop": stop}
+            made |= {"raw": True, "options": asked}
+        case _:
+            made |= sampled | {"max_tokens": max_tokens, "stop": stop, "logprobs": 1}
+            made |= {"stream_options": {"include_usage": True}}
+            if kind in ("vllm", "sglang"):
+                made |= {"skip_special_tokens": False, "spaces_between_special_tokens": False}
+            if kind == "vllm":
+                made |= {"return_token_ids": True, "add_special_tokens": False}
+            if grammar is not None:
+                made |= _constraint(kind, grammar)
+    return made | settings.extra
+
+
+def _constraint(kind: ServerKind, grammar: str) -> JsonObject:
+    return {"ebnf": grammar} if kind == "sglang" else {"structured_outputs": {"grammar": grammar}}
+
+
+def path(kind: ServerKind, base_url: str) -> str:
+    """Where a completion is asked for."""
+    match kind:
+        case "llamacpp":
+            return f"{root_of(base_url)}/completion"
+        case "ollama":
+            return f"{root_of(base_url)}/api/generate"
+        case _:
+            return "/completions"
+
+
+def root_of(base_url: str) -> str:
+    """A server's address without the ``/v1`` of its OpenAI-compatible part."""
+    return base_url.rstrip("/").removesuffix("/v1")
+
+
+def reader(kind: ServerKind, prompt: Prompt, model: str, ids: tuple[int, ...] | None) -> Reader:
+    """What reads the answer."""
+    return {"llamacpp": LlamaReader, "ollama": OllamaReader}.get(kind, CompletionsReader)(
+        prompt, model, ids
+    )
+
+
+class RawReader:
+    """What the readers share: the format's parser, the tokens, and how it ended."""
+
+    def __init__(self, prompt: Prompt, model: str, prompt_ids: tuple[int, ...] | None) -> None:
+        self._format = FormatReader(prompt, model)
+        self._prompt_ids = prompt_ids
+        self._tokens: list[TokenLogprob] = []
+        self._finish = ""
+        self._usage = Usage(n_requests=1)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the server has said why it stopped."""
+        return bool(self._finish)
+
+    def whole(self, data: Mapping[str, Any]) -> Iterable[Delta]:
+        """Take an answer in one piece."""
+        deltas = list(self.event(data))
+        self._finish = self._finish or "stop"
+        return deltas
+
+    def event(self, data: Mapping[str, Any]) -> Iterable[Delta]:
+        """Take one event."""
+        raise NotImplementedError
+
+    def finish(self) -> tuple[Iterable[Delta], Completion]:
+        """The answer."""
+        cut = self._finish in ("length", "limit")
+        return self._format.finish(
+            "length" if cut else "stop",
+            self._usage,
+            prompt_ids=self._prompt_ids,
+            tokens=tuple(self._tokens) or None,
+        )
+
+
+class LlamaReader(RawReader):
+    """llama.cpp's own completion events."""
+
+    def event(self, data: Mapping[str, Any]) -> Iterable[Delta]:
+        """Take one event."""
+        entries = cast("list[dict[str, Any]]", data.get("completion_probabilities") or [])
+        for entry in entries:
+            text = str(entry.get("token") or "")
+            self._tokens.append(TokenLogprob(entry["id"], entry.get("logprob"), text))
+        if not entries:
+            self._tokens.extend(map(TokenLogprob, cast("list[int]", data.get("tokens") or [])))
+        if data.get("stop"):
+            self._finish = str(data.get("stop_type") or "eos")
+            timings = cast("dict[str, Any]", data.get("timings") or {})
+            self._usage = Usage(
+                count_of(data.get("tokens_evaluated")),
+                count_of(data.get("tokens_predicted")),
+                count_of(timings.get("cache_n")),
+                n_requests=1,
+            )
+        return self._format.feed(str(data.get("content") or ""))
+
+
+class OllamaReader(RawReader):
+    """Ollama's JSON lines."""
+
+    def event(self, data: Mapping[str, Any]) -> Iterable[Delta]:
+        """Take one line."""
+        if data.get("done"):
+            self._finish = str(data.get("done_reason") or "stop")
+            self._usage = Usage(
+                count_of(data.get("prompt_eval_count")),
+                count_of(data.get("eval_count")),
+                n_requests=1,
+            )
+        return self._format.feed(str(data.get("response") or ""))
+
+
+class CompletionsReader(RawReader):
+    """Events of the OpenAI-style Completions API."""
+
+    def event(self, data: Mapping[str, Any]) -> Iterable[Delta]:
+        """Take one chunk."""
+        usage: Any = data.get("usage")
+        if isinstance(usage, Mapping):
+            self._usage = completions_usage(cast("Mapping[str, Any]", usage))
+        choices = cast("list[dict[str, Any]]", data.get("choices") or [])
+        if not choices:
+            return ()
+        choice = choices[0]
+        self._take_tokens(choice)
+        self._finish = str(choice.get("finish_reason") or self._finish)
+        return self._format.feed(str(choice.get("text") or ""))
+
+    def _take_tokens(self, choice: Mapping[str, Any]) -> None:
+        prompt_ids: Any = choice.get("prompt_token_ids")
+        if isinstance(prompt_ids, list):
+            self._prompt_ids = tuple(cast("list[int]", prompt_ids))
+        ids = cast("list[int]", choice.get("token_ids") or [])
+        logprobs = cast("dict[str, Any]", choice.get("logprobs") or {})
+        values = cast("list[float | None]", logprobs.get("token_logprobs") or [])
+        texts = cast("list[str]", logprobs.get("tokens") or [])
+        for n, id in enumerate(ids):
+            value = values[n] if n < len(values) else None
+            text = texts[n] if n < len(texts) else ""
+            self._tokens.append(TokenLogprob(id, value, text))
+
+
+def completions_usage(usage: Mapping[str, Any]) -> Usage:
+    """The usage field of OpenAI's APIs."""
+    details = cast("dict[str, Any]", usage.get("prompt_tokens_details") or {})
+    return Usage(
+        count_of(usage.get("prompt_tokens")),
+        count_of(usage.get("completion_tokens")),
+        count_of(details.get("cached_tokens")),
+        n_requests=1,
+    )
+
+
+if TYPE_CHECKING:
+
+    def _reader(prompt: Prompt) -> Reader:  # pyright: ignore[reportUnusedFunction]
+        return LlamaReader(prompt, "", None)
