@@ -97,6 +97,11 @@ class Engine:
         self.end_text = str(props.get("eos_token") or "")
         """The text of the token that ends everything."""
 
+    @property
+    def address(self) -> tuple[str, str]:
+        """Where its own server listens on the loopback, and the key that it wants."""
+        return f"http://127.0.0.1:{self._port}", _KEY
+
     def tokenize(self, rendered: Rendered) -> list[int]:
         """The tokens of a rendered conversation.
 
@@ -150,9 +155,7 @@ class Engine:
         self._closed.set()
         self.threads.shutdown(wait=True)
         with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
+            self._hang_up()
         self._server = None
 
     def _tokens_of(self, text: str, *, special: bool) -> tuple[int, ...]:
@@ -171,7 +174,7 @@ class Engine:
             try:
                 status, text = self._exchange(method, path, body)
             except (http.client.HTTPException, OSError):  # an idle connection was closed
-                self._connection = None
+                self._hang_up()
                 try:
                     status, text = self._exchange(method, path, body)
                 except (http.client.HTTPException, OSError) as error:
@@ -180,6 +183,11 @@ class Engine:
             said = text.decode("utf-8", "replace")[:200]
             raise ModelError(f"llama.cpp refused {path} ({status}): {said}")
         return json.loads(text)
+
+    def _hang_up(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     def _exchange(self, method: str, path: str, body: "JsonObject | None") -> tuple[int, bytes]:
         if self._connection is None:

@@ -44,11 +44,12 @@ def options(
         case "llamacpp":
             made |= sampled
             made |= {"n_predict": max_tokens, "stop": stop, "cache_prompt": True, "n_probs": 1}
-            made |= {"return_tokens": True, "preserved_tokens": list[Any](sorted(marks))}
+            kept: list[Any] = sorted(marks)
+            made |= {"return_tokens": True, "preserved_tokens": kept}
             made |= {} if grammar is None else {"grammar": grammar}
         case "ollama":
-            asked: JsonObject = sampled | {"num_predict": max_tokens, "stop": stop}
-            made |= {"raw": True, "options": asked}
+            made["raw"] = True
+            made["options"] = {**sampled, "num_predict": max_tokens, "stop": stop}
         case _:
             made |= sampled | {"max_tokens": max_tokens, "stop": stop, "logprobs": 1}
             made |= {"stream_options": {"include_usage": True}}
