@@ -1,0 +1,112 @@
+"""The embedded model's data is drawn by seed, fits its tools, and leaks nothing of its test."""
+
+import json
+import sys
+from importlib import import_module
+from math import isclose
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from jsonschema import validate
+
+from antiphon.datasets import read_row
+from antiphon.encode import Encoder, TrainingExample, load_tokenizer
+from antiphon.evaluation import load_cases
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts" / "embedded_model"))
+
+# Scripts and torch's packages are outside what the type checker knows.
+make_data: Any = import_module("make_data")
+
+
+def _rows(n: int, seed: int) -> list[dict[str, Any]]:
+    catalog = make_data.load_catalog(["demo", "everyday", "office", "more"])
+    make_data.hold_out(catalog, make_data.held_out_values())
+    drawer = make_data.Drawer(catalog, seed)
+    return [dict(row) for group in make_data.groups(drawer, n) for row in group]
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[dict[str, Any]]:
+    return _rows(400, seed=5)
+
+
+def test_the_same_seed_draws_the_same_conversations(rows: list[dict[str, Any]]):
+    assert _rows(400, seed=5) == rows
+    assert _rows(40, seed=6) != rows[:42]
+
+
+def test_every_call_fits_the_schema_of_a_tool_on_offer(rows: list[dict[str, Any]]):
+    for row in rows:
+        schemas = {t["function"]["name"]: t["function"]["parameters"] for t in row["tools"]}
+        for message in row["messages"]:
+            for call in message.get("tool_calls", ()):
+                validate(call["function"]["arguments"], schemas[call["function"]["name"]])
+
+
+def test_every_kind_of_task_is_drawn(rows: list[dict[str, Any]]):
+    assert {row["kind"] for row in rows} == set(make_data.KINDS)
+
+
+def test_nothing_that_is_measured_is_trained(rows: list[dict[str, Any]]):
+    """Questions, invented tools and people of `antiphon eval demo` are in no training row."""
+    text = json.dumps(rows, ensure_ascii=False)
+    demo = {"calculator", "current_time", "get_address", "get_weather", "convert_currency"}
+
+    for case in load_cases("demo"):
+        assert case.question not in text
+        for step in case.steps:
+            for call in step:
+                if call.name == "get_address":
+                    assert str(call.arguments["name"]) not in text
+                if call.name not in demo:
+                    assert f'"name": "{call.name}"' not in text
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # transformers' own, about itself
+def test_a_tree_of_rows_has_the_loss_of_the_rows_apart(rows: list[dict[str, Any]]):
+    """Needs the extra ``train``; on a model of two small layers, in float32."""
+    torch: Any = pytest.importorskip("torch")
+    peft: Any = pytest.importorskip("peft")
+    transformers: Any = import_module("transformers")
+    train: Any = import_module("train")
+    encoder = Encoder(load_tokenizer("qwen2_5"), train.FORMATS["smollm2"]())
+    group = [r for r in rows if r["group"] == rows[0]["group"]]
+    examples = [encoder.encode(read_row(row)) for row in group]
+    config = transformers.LlamaConfig(
+        vocab_size=152000,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+    )
+    torch.manual_seed(0)
+    base = transformers.LlamaForCausalLM(config)
+    model = peft.get_peft_model(base, peft.LoraConfig(target_modules="all-linear"))
+
+    together = _losses(train, model, train.lay_out(examples))
+    apart = [_losses(train, model, _alone(train, example)) for example in examples]
+
+    assert together[1] == sum(weight for _, weight in apart)
+    assert isclose(together[0], sum(loss for loss, _ in apart), rel_tol=1e-5)
+
+
+def _losses(train: Any, model: Any, tree: Any) -> tuple[float, float]:
+    loss, weight = train.tree_loss(model, tree)
+    return float(loss), float(weight)
+
+
+def _alone(train: Any, example: TrainingExample) -> Any:
+    """One row as a tree of its own: nothing shared, nothing hidden."""
+    n = len(example.token_ids)
+    return train.Tree(
+        example.token_ids,
+        np.arange(n),
+        np.append(example.labels[1:], -100),
+        np.append(example.loss_weights[1:], 0).astype(np.float32),
+        np.zeros(n, dtype=int),
+    )
