@@ -97,14 +97,14 @@ def test_a_tree_of_rows_has_the_loss_of_the_rows_apart(rows: list[dict[str, Any]
 
 def _losses(train: Any, model: Any, tree: Any) -> tuple[float, float]:
     loss, weight = train.tree_loss(model, tree)
-    return float(loss), float(weight)
+    return float(loss.detach()), float(weight)
 
 
 def _alone(train: Any, example: TrainingExample) -> Any:
     """One row as a tree of its own: nothing shared, nothing hidden."""
     n = len(example.token_ids)
     return train.Tree(
-        example.token_ids,
+        example.token_ids.copy(),
         np.arange(n),
         np.append(example.labels[1:], -100),
         np.append(example.loss_weights[1:], 0).astype(np.float32),
