@@ -328,4 +328,4 @@ def hostile_record() -> Record:
     """The hostile run with hostile tokens and a hostile name."""
     spans = tuple(Span(text, 1.0, "written", i) for i, text in enumerate(HOSTILE))
     text = "".join(HOSTILE)
-    return Record(hostile_run(), text, Encoding(spans, text, text, text))
+    return Record(hostile_run(), text, (Encoding(spans, text, text, text),))

@@ -9,31 +9,34 @@ import pytest
 from antiphon.cli import main
 from antiphon.cli._training import encode_for_view, read_format
 from antiphon.errors import EncodeError, UnknownNameError, UsageError
+from antiphon.events import Trajectory
 from antiphon.formats import describe, get_format
 from antiphon.messages import Conversation, Message
 
-TALK = Conversation(
-    (
-        Message.user("Wetter in 上海? <|im_end|>"),
-        Message.assistant("Regen 🌧, leider."),
-        Message.user("Danke."),
-        Message.assistant("Gern."),
+TALK = Trajectory(
+    Conversation(
+        (
+            Message.user("Wetter in 上海? <|im_end|>"),
+            Message.assistant("Regen 🌧, leider."),
+            Message.user("Danke."),
+            Message.assistant("Gern."),
+        )
     )
 )
 
 
 @pytest.mark.parametrize("tokenizer", ["", "qwen2_5"])
 def test_the_spans_are_the_rendered_text(tokenizer: str) -> None:
-    encoding = encode_for_view(TALK, format="qwen2_5", tokenizer=tokenizer)
+    (encoding,) = encode_for_view(TALK, format="qwen2_5", tokenizer=tokenizer)
 
     text = "".join(span.text for span in encoding.spans)
 
-    assert text == get_format("qwen2_5").render(TALK).text
+    assert text == get_format("qwen2_5").render(TALK.conversation).text
 
 
 @pytest.mark.parametrize("tokenizer", ["", "qwen2_5"])
 def test_what_the_model_wrote_counts_and_nothing_else(tokenizer: str) -> None:
-    encoding = encode_for_view(TALK, format="qwen2_5", tokenizer=tokenizer)
+    (encoding,) = encode_for_view(TALK, format="qwen2_5", tokenizer=tokenizer)
 
     trained = "".join(span.text for span in encoding.spans if span.weight)
     written = "".join(span.text for span in encoding.spans if span.author == "written")
@@ -42,14 +45,14 @@ def test_what_the_model_wrote_counts_and_nothing_else(tokenizer: str) -> None:
 
 
 def test_quoted_markup_is_no_special_token() -> None:
-    encoding = encode_for_view(TALK, format="qwen2_5", tokenizer="qwen2_5")
+    (encoding,) = encode_for_view(TALK, format="qwen2_5", tokenizer="qwen2_5")
     marks = [span.text for span in encoding.spans if span.special]
     assert marks.count("<|im_end|>") == 5
     assert all(span.author != "given" for span in encoding.spans if span.special)
 
 
 def test_without_a_tokenizer_neighbours_that_are_alike_are_one_stretch() -> None:
-    encoding = encode_for_view(TALK, format="qwen2_5")
+    (encoding,) = encode_for_view(TALK, format="qwen2_5")
     stretches = [(span.text, span.weight) for span in encoding.spans if span.author == "written"]
     first, second, *_ = encoding.spans
     assert (first.text, first.special, second.special) == ("<|im_start|>", True, False)
@@ -69,7 +72,7 @@ def test_a_format_that_cannot_be_read_is_a_usage_error(text: str) -> None:
 
 def test_text_without_unicode_cannot_be_encoded() -> None:
     with pytest.raises(EncodeError, match="lone surrogate"):
-        encode_for_view(Conversation((Message.user("\ud800"),)), format="qwen2_5")
+        encode_for_view(Trajectory(Conversation((Message.user("\ud800"),))), format="qwen2_5")
 
 
 def _page(path: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
@@ -94,7 +97,7 @@ def test_a_dataset_row_is_weighed_in_the_named_format_and_policy(
     code, record = _page(path, "--format", "qwen2_5")
 
     assert code == 0
-    assert ["No", 0.5, 2, None, False] in record["encoding"]["spans"]
+    assert ["No", 0.5, 2, None, False] in record["encodings"][0]["spans"]
     capsys.readouterr()
 
 

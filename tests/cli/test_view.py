@@ -47,8 +47,18 @@ def test_the_first_rows_of_a_dataset_are_shown(tmp_path: Path, capsys: Capture) 
     assert main(["view", str(path), "--rows", "3", "--html", "-"]) == 0
 
     page = capsys.readouterr().out
-    assert '"name":"row 3"' in page
-    assert '"name":"row 4"' not in page
+    assert '"name":"line 3"' in page
+    assert '"name":"line 4"' not in page
+
+
+def test_rows_in_other_spellings_are_read(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "rows.jsonl"
+    turns = [{"from": "human", "value": "hi"}, {"from": "gpt", "value": "hello"}]
+    path.write_text(json.dumps({"conversations": turns}), "utf-8")
+
+    assert main(["view", str(path), "--html", "-"]) == 0
+
+    assert '"text":"hello"' in capsys.readouterr().out
 
 
 def test_a_json_list_of_rows_is_a_dataset(tmp_path: Path, capsys: Capture) -> None:
@@ -57,7 +67,7 @@ def test_a_json_list_of_rows_is_a_dataset(tmp_path: Path, capsys: Capture) -> No
 
     assert main(["view", str(path), "--html", "-"]) == 0
 
-    assert '"name":"row 1"' in capsys.readouterr().out
+    assert '"name":"line 1"' in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

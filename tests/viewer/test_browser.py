@@ -67,7 +67,7 @@ def _open(page: "Page", tmp_path: Path, *records: Record) -> None:
 
 
 def _rich() -> Record:
-    return Record(rich_run(), "run.json", rich_encoding())
+    return Record(rich_run(), "run.json", (rich_encoding(),))
 
 
 @pytest.mark.parametrize("record", [_rich(), hostile_record()], ids=["rich", "hostile"])

@@ -51,7 +51,7 @@ def _record(trajectory: Trajectory) -> Any:
 
 
 def test_the_page_has_two_scripts_one_style_and_loads_nothing() -> None:
-    tags = _tags(render_page([Record(rich_run(), "run", rich_encoding())])).tags
+    tags = _tags(render_page([Record(rich_run(), "run", (rich_encoding(),))])).tags
     names = [name for name, _ in tags]
 
     assert names.count("script") == 2

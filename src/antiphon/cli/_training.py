@@ -9,11 +9,13 @@ import ast
 import codecs
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
+from antiphon.datasets import conversations_of
 from antiphon.encode import Encoder, LossPolicy, Tokenizer, load_tokenizer
 from antiphon.errors import EncodeError, UnknownNameError, UsageError, clip
 from antiphon.events import Trajectory
@@ -105,16 +107,16 @@ def _local_file(spec: str) -> str:
 
 
 def encode_for_view(
-    conversation: Conversation, *, format: str, loss: str = "default", tokenizer: str = ""
-) -> Encoding:
-    """Render and weigh a conversation.
+    trajectory: Trajectory, *, format: str, loss: str = "default", tokenizer: str = ""
+) -> tuple[Encoding, ...]:
+    """Render and weigh the conversations of a run, its children's left out.
 
     Args:
-        conversation: What was said.
+        trajectory: The run, or a row as one without steps.
         format: The Format's name, with variants as a record describes them.
         loss: The LossPolicy's name.
         tokenizer: What `load_tokenizer` takes, or a local model's name; without one the spans are
-            stretches of text.
+            stretches of text.  Sampled ids stand for the text where it is the run's own.
 
     Raises:
         AntiphonError: A name is unknown, an extra is missing, or a message cannot be expressed.
@@ -123,25 +125,67 @@ def encode_for_view(
     if tokenizer.partition("/")[0] == "local":
         tokenizer = _local_file(tokenizer) or tokenizer
     vocabulary: Tokenizer = load_tokenizer(tokenizer) if tokenizer else Characters()
-    example = Encoder(vocabulary, fmt, loss=LossPolicy.named(loss)).encode(conversation)
-    ids = [int(i) for i in example.token_ids]
-    weights = [float(w) for w in example.loss_weights]
-    spelled = [vocabulary.token_bytes(i) for i in ids]
-    pieces = list(_pieces_of(spelled, fmt.render(conversation).pieces))
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    spans = [
-        Span(decoder.decode(text), weight, piece.author, token_id, piece.special)
-        for text, weight, piece, token_id in zip(spelled, weights, pieces, ids, strict=True)
-    ]
-    return Encoding(
-        tuple(spans) if tokenizer else tuple(_stretches(spans)),
-        format=format,
-        policy=loss,
-        tokenizer=Path(tokenizer).name,
+    own = bool(tokenizer) and tokenizer == tokenizer_of(trajectory)
+    encoder = Encoder(vocabulary, fmt, loss=LossPolicy.named(loss))
+    encodings: list[Encoding] = []
+    for conversation in conversations_of(replace(trajectory, children=())):
+        spans = list(_spans(encoder, conversation if own else _without_ids(conversation)))
+        shown = spans if tokenizer else _stretches(spans)
+        encodings.append(Encoding(tuple(shown), format, loss, Path(tokenizer).name))
+    return tuple(encodings)
+
+
+def _without_ids(conversation: Conversation) -> Conversation:
+    """A conversation without the ids that another vocabulary was sampled from."""
+    return replace(
+        conversation,
+        messages=tuple(
+            replace(m, metadata={k: v for k, v in m.metadata.items() if k != "token_ids"})
+            for m in conversation.messages
+        ),
     )
 
 
-def _pieces_of(spelled: Sequence[bytes], pieces: Sequence[Piece]) -> Iterator[Piece]:
+def _spans(encoder: Encoder, conversation: Conversation) -> Iterator[Span]:
+    example = encoder.encode(conversation)
+    spelled = [encoder.tokenizer.token_bytes(int(i)) for i in example.token_ids]
+    pieces = encoder.format.render(conversation).pieces
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    for text, piece, token_id, weight in zip(
+        spelled,
+        _pieces_of(spelled, pieces, example.turns),
+        example.token_ids,
+        example.loss_weights,
+        strict=True,
+    ):
+        yield Span(decoder.decode(text), float(weight), piece.author, int(token_id), piece.special)
+
+
+def _pieces_of(
+    spelled: Sequence[bytes], pieces: Sequence[Piece], turns: Sequence[tuple[int, int, int]]
+) -> Iterator[Piece]:
+    """For each token the piece it belongs to, turn by turn.
+
+    What a model sampled may be spelled otherwise than the format would write it, so what it wrote
+    and what stands between are followed apart.
+    """
+    starts = {message: (start, end) for message, start, end in turns}
+    position = 0
+    for message, group in groupby(pieces, key=_writer):
+        start, end = starts.get(message, (len(spelled), len(spelled)))
+        if message < 0:
+            end = min((s for s, _ in starts.values() if s >= position), default=len(spelled))
+            start = position
+        yield from _aligned(spelled[start:end], list(group))
+        position = end
+
+
+def _writer(piece: Piece) -> int:
+    """The message that a model wrote the piece in; -1 for what no model wrote."""
+    return piece.message if piece.author == "written" and piece.message is not None else -1
+
+
+def _aligned(spelled: Sequence[bytes], pieces: Sequence[Piece]) -> Iterator[Piece]:
     """For each token the piece that its first byte lies in."""
     sizes = [len(piece.text.encode()) for piece in pieces]
     if sum(sizes) != sum(map(len, spelled)):  # the vocabulary composes characters

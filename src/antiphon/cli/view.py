@@ -1,16 +1,15 @@
 """`antiphon view`: a recorded run, or the first rows of a dataset, as one HTML page."""
 
 import argparse
-import json
 import sys
 import webbrowser
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
 
 from antiphon.cli._main import Subparsers
+from antiphon.datasets import iter_rows, read_row
 from antiphon.errors import AntiphonError, DataError, UsageError, clip
 from antiphon.events import Trajectory
 from antiphon.viewer import Encoding, Record, make_server, render_page
@@ -31,7 +30,9 @@ def add_parser(subparsers: Subparsers) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("file", metavar="FILE", help="a trajectory (JSON), or rows (JSONL)")
+    parser.add_argument(
+        "file", metavar="FILE", help="a recorded run, or rows: JSON, JSONL, - for stdin"
+    )
     parser.add_argument(
         "--html", metavar="OUT", help="where to write the page; beside FILE by default, - is stdout"
     )
@@ -67,6 +68,8 @@ def run(args: argparse.Namespace) -> int:
     if args.html == "-":
         sys.stdout.write(page)
         return 0
+    if args.html is None and args.file == "-":
+        raise UsageError("what comes from stdin needs --html OUT, or --html - for stdout")
     target = source.with_suffix(".html") if args.html is None else Path(args.html)
     if target.absolute() == source.absolute():
         raise UsageError(f"the page would overwrite {clip(str(source))}; give --html another file")
@@ -94,7 +97,7 @@ def _serve(args: argparse.Namespace, source: Path) -> int:
 
 def _render(args: argparse.Namespace, source: Path) -> str:
     records = [
-        Record(trajectory, name, _encoding(args, trajectory))
+        Record(trajectory, name, _encodings(args, trajectory))
         for name, trajectory in islice(_trajectories(source), args.rows)
     ]
     if not records:
@@ -102,8 +105,8 @@ def _render(args: argparse.Namespace, source: Path) -> str:
     return render_page(records, title=source.name)
 
 
-def _encoding(args: argparse.Namespace, trajectory: Trajectory) -> Encoding | None:
-    """The conversation as a trainer sees it, in the run's own format unless another is named.
+def _encodings(args: argparse.Namespace, trajectory: Trajectory) -> tuple[Encoding, ...]:
+    """The conversations as a trainer sees them, in the run's own format unless another is named.
 
     What was asked for must succeed; what only the record suggests may be left out, with a note.
     """
@@ -113,71 +116,25 @@ def _encoding(args: argparse.Namespace, trajectory: Trajectory) -> Encoding | No
     if not name:
         if asked:
             raise UsageError("the record names no format; give one with --format")
-        return None
+        return ()
     from antiphon.cli._training import encode_for_view, tokenizer_of
 
     tokenizer = args.tokenizer or tokenizer_of(trajectory)
     try:
-        return encode_for_view(
-            trajectory.conversation, format=name, loss=args.loss, tokenizer=tokenizer
-        )
+        return encode_for_view(trajectory, format=name, loss=args.loss, tokenizer=tokenizer)
     except AntiphonError as error:
         if asked:
             raise
         print(f"antiphon: the page has no training view: {error}", file=sys.stderr)
-        return None
+        return ()
 
 
 def _trajectories(path: Path) -> Iterator[tuple[str, Trajectory]]:
-    """The trajectory in a JSON file, or each row of a JSONL file or a JSON list."""
-    if path.suffix == ".jsonl":
-        yield from _lines(path)
-        return
-    rows = _json_list(path)
-    if rows is None:
-        yield path.name, Trajectory.load(path)
-        return
-    for index, row in enumerate(rows):
-        yield f"row {index}", _trajectory(row, path, index + 1)
-
-
-def _lines(path: Path) -> Iterator[tuple[str, Trajectory]]:
-    try:
-        with path.open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, start=1):
-                if line.strip():
-                    yield f"row {number}", _trajectory(_json(line, path, number), path, number)
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror}", path=path) from error
-    except UnicodeDecodeError as error:
-        raise DataError(f"not UTF-8 text: {error.reason}", path=path) from error
-
-
-def _json(line: str, path: Path, number: int) -> object:
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"not JSON: {error}", path=path, line=number) from error
-
-
-def _json_list(path: Path) -> list[object] | None:
-    """The rows of a file that holds a JSON list; ``None`` for any other file."""
-    try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror}", path=path) from error
-    if not text.lstrip().startswith(b"["):
-        return None
-    try:
-        return cast("list[object]", json.loads(text))
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"not JSON: {error}", path=path) from error
-
-
-def _trajectory(row: object, path: Path, line: int) -> Trajectory:
-    if not isinstance(row, dict):
-        raise DataError(f"a row must be an object, got {clip(row)}", path=path, line=line)
-    try:
-        return Trajectory.from_row(cast("dict[str, Any]", row))
-    except DataError as error:
-        raise DataError(str(error), path=path, line=line) from error
+    """Each row of a file, and a name for it."""
+    for line, row in iter_rows(path):
+        try:
+            recorded = "antiphon" in row
+            trajectory = Trajectory.from_row(row) if recorded else Trajectory(read_row(row))
+        except DataError as error:
+            raise DataError(str(error), path=path, line=line) from error
+        yield f"line {line}", trajectory

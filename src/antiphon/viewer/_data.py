@@ -32,8 +32,9 @@ class Record:
     """What happened."""
     name: str = ""
     """What the list of records calls it."""
-    encoding: Encoding | None = None
-    """The same conversation as a trainer would see it, where somebody prepared it."""
+    encodings: tuple[Encoding, ...] = ()
+    """Its conversation, or conversations, as a trainer would see them, where somebody prepared
+    that."""
 
 
 def page_data(records: Iterable[Record]) -> JsonObject:
@@ -74,7 +75,7 @@ def _record_row(record: Record, depth: int) -> JsonObject:
         "lanes": lanes(trajectory),
         "steps": step_rows(trajectory),
         "events": event_rows(trajectory.events),
-        "encoding": None if record.encoding is None else encoding_row(record.encoding),
+        "encodings": [encoding_row(encoding) for encoding in record.encodings],
         "beside": {key: dump_json(value) for key, value in _beside(trajectory).items() if value},
     }
 

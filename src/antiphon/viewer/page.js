@@ -384,8 +384,16 @@ function spanTitle(span, index) {
   return parts.join(" · ") + "  " + JSON.stringify(text);
 }
 
-function tokens(record) {
-  const encoding = record.encoding;
+function training(record) {
+  if (record.encodings.length === 1) return tokens(record.encodings[0]);
+  const holder = h("div", "");
+  const views = record.encodings.map((encoding, i) => [`Conversation ${i + 1}`, () => tokens(encoding)]);
+  const pick = switcher(views, (make) => holder.replaceChildren(make()));
+  return h("div", "", h("div", "bench", pick,
+    h("span", "", "The run was shown more than one conversation: other instructions, other tools, or a compacted one.")), holder);
+}
+
+function tokens(encoding) {
   const spans = encoding.spans;
   const cut = encoding.tokenizer !== "";
   const readout = h("div", { class: "readout", "aria-live": "off", hidden: true });
@@ -505,7 +513,7 @@ function sections(record) {
   const out = [["Conversation", record.items.filter((i) => i.kind === "message").length, () => conversation(record)]];
   if (record.lanes.some((lane) => lane.bars.length)) out.push(["Timeline", null, () => timeline(record, goToStep)]);
   if (record.steps.length) out.push(["Steps", record.steps.length, () => steps(record)]);
-  if (record.encoding) out.push(["Training", null, () => tokens(record)]);
+  if (record.encodings.length) out.push(["Training", null, () => training(record)]);
   if (record.events.length) out.push(["Events", record.events.length, () => events(record)]);
   return out;
 }
