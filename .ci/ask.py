@@ -6,6 +6,7 @@ import sys
 
 QUESTIONS = [
     ("What is 17.5% of 2340?", "409.5", ["calculator"]),
+    ("What is the weather where Aiko Tanaka lives?", "15", ["get_address", "get_weather"]),
 ]
 """A question, what its answer must hold, and the tools that must be called, in order."""
 

@@ -62,10 +62,9 @@ def test_importing_the_package_loads_nothing_that_is_installed() -> None:
     assert _printed(code) == "['antiphon']"
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_a_room_imports_with_the_core_alone(room: str) -> None:
+def test_every_room_imports_with_the_core_alone() -> None:
     code = f"""
-import sys
+import importlib, sys
 class Absent:
     def find_spec(self, name, path=None, target=None):
         top = name.partition('.')[0]
@@ -73,11 +72,14 @@ class Absent:
         if not ours and not top.startswith('_sysconfigdata'):  # part of zoneinfo's start
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 sys.meta_path.insert(0, Absent())
-import antiphon.{room} as room
-for name in room.__all__:
-    getattr(room, name)
+for name in {ROOMS!r}:
+    try:
+        room = importlib.import_module('antiphon.' + name)
+        [getattr(room, public) for public in room.__all__]
+    except ImportError as error:
+        print(name, error)
 """
-    _printed(code)
+    assert _printed(code) == ""
 
 
 @pytest.mark.parametrize("name", antiphon.__all__)
