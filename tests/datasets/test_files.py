@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antiphon.datasets import _files as files
@@ -56,6 +56,7 @@ def test_a_compressed_file_is_read_as_it_is(
     chunk=st.integers(1, 40),
     indent=st.sampled_from([None, 0, 2]),
 )
+@settings(max_examples=50, deadline=None)
 def test_an_array_is_read_the_same_in_any_chunks(
     rows: list[dict[str, str]],
     chunk: int,

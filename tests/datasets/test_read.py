@@ -273,7 +273,7 @@ def test_a_system_text_beside_the_messages_comes_first() -> None:
         ),
         (
             {"messages": entries(("tool_call", CALL), ("tool", "1"), ("tool", "2"))},
-            "message 2: tool result, but the calls before it are 'ferry_status' and all are answered",
+            "message 2: tool result, but the calls before it are 'ferry_status' and all are",
         ),
         (
             {

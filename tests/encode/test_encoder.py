@@ -62,7 +62,7 @@ def turn_text(example: TrainingExample, tokenizer: FastTokenizer) -> dict[int, s
 
 
 @given(conversation=conversations())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_the_written_spans_are_what_the_model_wrote(
     conversation: Conversation, tiny: FastTokenizer
 ) -> None:
@@ -73,7 +73,7 @@ def test_the_written_spans_are_what_the_model_wrote(
 
 
 @given(conversation=conversations())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_the_tokens_before_a_written_span_are_the_served_prompt(
     conversation: Conversation, tiny: FastTokenizer
 ) -> None:
@@ -90,7 +90,7 @@ def test_the_tokens_before_a_written_span_are_the_served_prompt(
     conversation=conversations(),
     policy=st.sampled_from(["react", "hermes", "all", "last_turn+qwen"]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_weights_change_no_ids(
     conversation: Conversation, policy: str, tiny: FastTokenizer
 ) -> None:
@@ -102,7 +102,7 @@ def test_weights_change_no_ids(
 
 
 @given(conversation=conversations())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_hostile_text_never_becomes_a_mark(conversation: Conversation, tiny: FastTokenizer) -> None:
     example = Encoder(tiny, SMOLLM2).encode(conversation)
 

@@ -41,22 +41,63 @@ def iter_rows(
         DataError: The file cannot be opened or read as UTF-8; or a row is broken.
     """
     tell = _raise if report is None else report
+    for line, data in iter_lines(path, report=report):
+        try:
+            row = parse_line(data)
+        except DataError as error:
+            tell(DataError(str(error), path=path, line=line))
+        else:
+            yield line, row
+
+
+def iter_lines(
+    path: Path | str, *, report: Callable[[DataError], None] | None = None
+) -> Iterator[tuple[int, bytes]]:
+    """`iter_rows` before their JSON is read: the row's bytes, with the number of its first line.
+
+    Args:
+        path: See `iter_rows`.
+        report: Takes what stands between rows, and the rest goes on; without it, it is raised.
+
+    Raises:
+        DataError: The file cannot be opened, or is damaged between its rows.
+    """
+    tell = _raise if report is None else report
     source = Path(path)
     try:
         with _open(source) as file:
             head = file.readline(_CHUNK_BYTES).removeprefix(codecs.BOM_UTF8)
             if not head.lstrip().startswith(b"["):
                 head += b"" if head.endswith(b"\n") else file.readline()
-            rows = _items(head, file) if _is_spread(head) else _by_line(head, file)
-            for line, value in rows:
-                if isinstance(value, Mapping):
-                    yield line, cast("Mapping[str, Any]", value)
-                    continue
-                wrong = value if isinstance(value, _Broken) else _Broken(_not_an_object(value))
-                tell(DataError(wrong.reason, path=source, line=line))
+            for line, data in _items(head, file) if _is_spread(head) else _by_line(head, file):
+                if isinstance(data, _Broken):
+                    tell(DataError(data.reason, path=source, line=line))
+                else:
+                    yield line, data
     except (OSError, EOFError, lzma.LZMAError) as error:
         reason = getattr(error, "strerror", None) or "the compressed data is damaged"
         raise DataError(f"cannot be read: {reason.lower()}", path=source) from error
+
+
+def parse_line(data: bytes) -> Mapping[str, Any]:
+    """The row of a line.
+
+    Raises:
+        DataError: It is no JSON object in UTF-8.
+    """
+    try:
+        value: Any = json.loads(data.decode())
+    except UnicodeDecodeError as error:
+        byte = data[error.start]
+        raise DataError(f"not UTF-8: byte {byte:#04x}; convert the file first") from error
+    except json.JSONDecodeError as error:
+        what = error.msg[:1].lower() + error.msg[1:]
+        raise DataError(f"not JSON: {what} at character {error.pos}") from error
+    except RecursionError as error:
+        raise DataError("not JSON: nested too deeply") from error
+    if not isinstance(value, Mapping):
+        raise DataError(f"a row must be an object, got {clip(value)}")
+    return cast("Mapping[str, Any]", value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +105,6 @@ class _Broken:
     """What stands in the place of a row that cannot be read."""
 
     reason: str
-
-
-def _not_an_object(value: object) -> str:
-    return f"a row must be an object, got {clip(value)}"
 
 
 def _raise(error: DataError) -> None:
@@ -88,24 +125,13 @@ def _is_spread(head: bytes) -> bool:
     return head.startswith(b"{") and not head.endswith(b"}")
 
 
-def _by_line(head: bytes, file: IO[bytes]) -> Iterator[tuple[int, object]]:
+def _by_line(head: bytes, file: IO[bytes]) -> Iterator[tuple[int, bytes | _Broken]]:
     for number, line in enumerate(chain([head], file), start=1):
         if line.strip():
-            yield number, _value(line)
+            yield number, line
 
 
-def _value(data: bytes) -> object:
-    try:
-        return json.loads(data.decode())
-    except UnicodeDecodeError as error:
-        return _Broken(f"not UTF-8: byte {data[error.start]:#04x}; convert the file first")
-    except json.JSONDecodeError as error:
-        return _Broken(f"not JSON: {error.msg[:1].lower()}{error.msg[1:]} at character {error.pos}")
-    except RecursionError:
-        return _Broken("not JSON: nested too deeply")
-
-
-def _items(head: bytes, file: IO[bytes]) -> Iterator[tuple[int, object]]:
+def _items(head: bytes, file: IO[bytes]) -> Iterator[tuple[int, bytes | _Broken]]:
     """The items of an array, or objects one after the other, over any number of lines.
 
     Only quotes and brackets are looked at until an item is whole, so that the cost is linear.
@@ -133,7 +159,7 @@ def _items(head: bytes, file: IO[bytes]) -> Iterator[tuple[int, object]]:
             elif mark in b"}]":
                 depth -= 1
                 if depth == base and start is not None:
-                    yield line, _value(data[start:place])
+                    yield line, data[start:place]
                     line += data.count(b"\n", last, place)
                     start, last = None, place
         cut = last if start is None else start

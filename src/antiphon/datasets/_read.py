@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from antiphon.datasets._files import iter_rows
+from antiphon.datasets._files import iter_rows, parse_line
 from antiphon.datasets._trajectory import conversations_of
 from antiphon.datasets._unified import read_unified
 from antiphon.errors import DataError
@@ -41,6 +41,15 @@ def read_row_all(row: Mapping[str, Any]) -> list[Conversation]:
     if "antiphon" in row and "steps" in row:
         return list(conversations_of(Trajectory.from_row(row)))
     return [read_unified(row)]
+
+
+def read_line(data: bytes) -> list[Conversation]:
+    """Read one line of a file of JSON lines.
+
+    Raises:
+        DataError: The line is no JSON, or the row is malformed.
+    """
+    return read_row_all(parse_line(data))
 
 
 def read_rows(

@@ -7,17 +7,30 @@ family, reads no dataset, and runs without a network unless a vocabulary has to 
 
 from antiphon.encode._encoder import Encoder
 from antiphon.encode._example import IGNORE, TrainingExample
+from antiphon.encode._fit import TooLong, fit, pack, to_row, unpack
+from antiphon.encode._job import EncodeJob, EncodeReport, encode_file
 from antiphon.encode._load import load_tokenizer
 from antiphon.encode._policy import LossPolicy, list_policies
+from antiphon.encode._shards import EncodedRow, EncodedRows
 from antiphon.encode._tokenizer import FastTokenizer, Tokenizer
 
 __all__ = [
     "IGNORE",
+    "EncodeJob",
+    "EncodeReport",
+    "EncodedRow",
+    "EncodedRows",
     "Encoder",
     "FastTokenizer",
     "LossPolicy",
     "Tokenizer",
+    "TooLong",
     "TrainingExample",
+    "encode_file",
+    "fit",
     "list_policies",
     "load_tokenizer",
+    "pack",
+    "to_row",
+    "unpack",
 ]

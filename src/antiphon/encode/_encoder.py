@@ -26,7 +26,7 @@ from antiphon.encode._example import IGNORE, TrainingExample
 from antiphon.encode._numpy import np
 from antiphon.encode._policy import LossPolicy, MessageWeights, Weighted
 from antiphon.encode._tokenizer import Tokenizer
-from antiphon.errors import EncodeError, clip
+from antiphon.errors import AntiphonError, EncodeError, clip
 from antiphon.formats import Format, Piece, Rendered
 from antiphon.messages import Conversation, Message
 
@@ -183,6 +183,23 @@ class Encoder:
             examples = self._finish([plan for group in plans for plan in group])
             for group in plans:
                 yield list(islice(examples, len(group)))
+
+    def try_many(
+        self, conversations: Iterable[Conversation]
+    ) -> Iterator[list[TrainingExample] | AntiphonError]:
+        """`encode_many`, with the error in the place of a conversation that cannot be encoded."""
+        stream = iter(conversations)
+        while batch := list(islice(stream, _BATCH)):
+            try:
+                yield from list(self.encode_many(batch))
+            except AntiphonError:
+                yield from (self._try(conversation) for conversation in batch)
+
+    def _try(self, conversation: Conversation) -> list[TrainingExample] | AntiphonError:
+        try:
+            return self.encode_all(conversation)
+        except AntiphonError as error:
+            return error
 
     def encode_prompt(self, rendered: Rendered) -> list[int]:
         """The ids that a server is sent for a rendered prompt."""

