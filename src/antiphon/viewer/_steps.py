@@ -76,13 +76,14 @@ def n_shared_chars(before: str, after: str) -> int:
     >>> n_shared_chars("a\\nbc\\n", "a\\nbd\\n")
     2
     """
-    n = 0
-    pairs = zip(before.splitlines(keepends=True), after.splitlines(keepends=True), strict=False)
-    for old, new in pairs:
-        if old != new:
-            break
-        n += len(new)
-    return n
+    low, high = 0, min(len(before), len(after))
+    while low < high:  # slices are compared at the speed of memory, characters are not
+        middle = (low + high + 1) // 2
+        if before[low:middle] == after[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return after.rfind("\n", 0, low) + 1
 
 
 def n_utf16(text: str) -> int:
