@@ -16,7 +16,7 @@ from antiphon.tools import RunContext, check_tools, parse_docstring, tool
 from antiphon.tools._names import valid_name
 
 if TYPE_CHECKING:
-    from nowhere import Thing  # type: ignore[import-not-found]  # pyright: ignore
+    from nowhere import Thing  # pyright: ignore
 
 
 def takes_connection(connection: sqlite3.Connection, sql: str) -> str:
@@ -37,7 +37,7 @@ def takes_thing(thing: "Thing") -> None:  # pyright: ignore[reportUnknownParamet
 
 @pytest.mark.parametrize(
     ("function", "parts"),
-    [
+    [  # pyright: ignore[reportUnknownArgumentType]  # a name that nobody can import
         (takes_connection, ["'connection'", "sqlite3.Connection", "functools.partial"]),
         (takes_lock, ["'lock'"]),
         (takes_function, ["'then'"]),
