@@ -32,8 +32,11 @@ WEATHER = ToolSpec(
     {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
 )
 ASKED = Conversation((Message.user("What is the weather in Lima?"),), (WEATHER,))
-PLAIN = Conversation((Message.user("Say hello."),))
-GREEDY = ModelSettings(temperature=0.0, max_tokens=24)
+PLAIN = Conversation((Message.user("Say hi."),))
+GREEDY = ModelSettings(temperature=0.0, max_tokens=8)
+FORCED = ModelSettings(
+    temperature=0.0, max_tokens=40, tool_choice="required", parallel_tool_calls=False
+)
 
 
 @pytest.fixture(scope="module")
@@ -118,9 +121,7 @@ def test_the_prefix_is_not_computed_again_in_the_next_step(key: EngineKey, engin
 
 
 def test_a_required_call_is_a_valid_call_of_the_tool(key: EngineKey, engine: Engine) -> None:
-    completion = run(
-        key, ASKED, ModelSettings(temperature=0.0, max_tokens=60, tool_choice="required")
-    )
+    completion = run(key, ASKED, FORCED)
 
     assert completion.stop_reason == "tool_calls"
     assert [call.name for call in completion.message.tool_calls] == ["get_weather"]
@@ -132,13 +133,10 @@ def test_a_family_whose_marks_this_vocabulary_lacks_can_be_prompted(
 ) -> None:
     """Qwen's <tool_call> is one token there and five here; the grammar must follow the
     vocabulary."""
-    completion = run(
-        key,
-        ASKED,
-        ModelSettings(temperature=0.0, max_tokens=60, tool_choice="required"),
-        get_format("qwen2_5"),
-    )
+    completion = run(key, ASKED, FORCED, get_format("qwen2_5"))
 
+    assert completion.tokens is not None
+    assert "".join(t.text for t in completion.tokens) == f"{completion.text}<|im_end|>"
     assert [call.name for call in completion.message.tool_calls] == ["get_weather"]
 
 
@@ -155,7 +153,7 @@ def test_stop_texts_end_the_answer_and_stay_out_of_it(key: EngineKey, engine: En
     whole = run(key, PLAIN).text or ""
     stop = whole[6:10]
 
-    completion = run(key, PLAIN, ModelSettings(temperature=0.0, max_tokens=24, stop=(stop,)))
+    completion = run(key, PLAIN, ModelSettings(temperature=0.0, max_tokens=8, stop=(stop,)))
 
     assert completion.text == whole[: whole.index(stop)]
     assert completion.stop_reason == "stop"
@@ -208,12 +206,17 @@ def test_a_conversation_longer_than_the_context_is_told(key: EngineKey, engine: 
         run(key, Conversation((Message.user("word " * 2000),)))
 
 
+def n_system_threads() -> int:
+    """Native threads of this process; 0 where the system does not tell."""
+    tasks = Path("/proc/self/task")
+    return len(os.listdir(tasks)) if tasks.is_dir() else 0
+
+
 def test_several_models_of_one_file_share_one_engine_and_closing_leaves_nothing(
     file: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     key = EngineKey(str(file), n_ctx=256)
     n_before, threads_before = n_engines(), set(threading.enumerate())
-    tasks_before = len(os.listdir("/proc/self/task")) if Path("/proc/self/task").is_dir() else 0
     handlers = [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)]
 
     async def go() -> int:
@@ -226,11 +229,12 @@ def test_several_models_of_one_file_share_one_engine_and_closing_leaves_nothing(
         return n
 
     assert asyncio.run(go()) == n_before + 1
+    n_tasks = n_system_threads()
+    assert asyncio.run(go()) == n_before + 1
+    assert n_system_threads() == n_tasks
     assert n_engines() == n_before
     ours = {t for t in threading.enumerate() if t.name.startswith("antiphon-llama")}
     assert ours <= threads_before
-    if tasks_before:
-        assert len(os.listdir("/proc/self/task")) <= tasks_before
     assert [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)] == handlers
     assert capfd.readouterr() == ("", "")
 

@@ -90,6 +90,7 @@ class Engine:
         self._lock = threading.Lock()
         self._connection: http.client.HTTPConnection | None = None
         self._texts: dict[tuple[str, bool], tuple[int, ...]] = {}
+        self._pieces: dict[int, str] = {}
         self._closed = threading.Event()
         props = self._ask("GET", "/props", None)
         self.chat_template = str(props.get("chat_template") or "")
@@ -144,7 +145,7 @@ class Engine:
             if "error" in event:
                 errors.append(event)
                 return True
-            return self._closed.is_set() or emit(_sampled(event))
+            return self._closed.is_set() or emit(_sampled(event, self._text_of))
 
         self._server.handle_completions(request, take)
         if errors:
@@ -168,6 +169,13 @@ class Engine:
                 self._texts.clear()
             self._texts[text, special] = cached
         return cached
+
+    def _text_of(self, id: int) -> str:
+        text = self._pieces.get(id)
+        if text is None:
+            text = str(self._ask("POST", "/detokenize", {"tokens": [id]})["content"])
+            self._pieces[id] = text
+        return text
 
     def _ask(self, method: str, path: str, body: "JsonObject | None") -> dict[str, Any]:
         with self._lock:
@@ -271,6 +279,7 @@ def _load(key: EngineKey) -> Any:
     params.warmup = False
     params.verbosity = -1
     params.ui = False
+    params.n_threads_http = 2
     params.endpoint_slots = False
     params.api_keys = [_KEY]
     n_threads = key.n_threads or idle_cores()
@@ -316,7 +325,7 @@ def _is_special(run: Iterable[Piece]) -> bool:
     return any(piece.special for piece in run)
 
 
-def _sampled(event: JsonObject) -> Sampled:
+def _sampled(event: JsonObject, text_of: Callable[[int], str]) -> Sampled:
     data = cast("dict[str, Any]", event)
     choices = cast("list[dict[str, Any]]", data.get("choices") or [])
     if not choices:
@@ -328,7 +337,7 @@ def _sampled(event: JsonObject) -> Sampled:
     details = cast("dict[str, Any]", usage.get("prompt_tokens_details") or {})
     return Sampled(
         choice.get("text") or "",
-        tuple(TokenLogprob(e["id"], e["logprob"], _token_text(e)) for e in entries),
+        tuple(TokenLogprob(e["id"], e["logprob"], _token_text(e, text_of)) for e in entries),
         choice.get("finish_reason") or "",
         n_prompt=usage.get("prompt_tokens", 0),
         n_cached=details.get("cached_tokens", 0),
@@ -336,13 +345,16 @@ def _sampled(event: JsonObject) -> Sampled:
     )
 
 
-def _token_text(entry: dict[str, Any]) -> str:
-    """The token's own text: `token` holds what was sent with it, which a held-back stop text
-    moves."""
+def _token_text(entry: dict[str, Any], text_of: Callable[[int], str]) -> str:
+    """The token's own text.
+
+    The event's ``token`` holds what was sent with it, which is another text while a stop text may
+    be beginning; the likeliest token has its own, and is mostly the one that was sampled.
+    """
     for top in entry.get("top_logprobs") or ():
         if top.get("id") == entry["id"]:
             return str(top.get("token", ""))
-    return str(entry.get("token", ""))
+    return text_of(entry["id"])
 
 
 def _error(event: JsonObject, key: EngineKey) -> ModelError:
