@@ -26,6 +26,7 @@ OFFICIAL: dict[str, tuple[str, dict[str, Any]]] = {
     "qwen3": ("qwen3", {"thinking": False}),
     "qwen3_nothinking": ("qwen3_nothinking", {}),
     "qwen3_thinking": ("qwen3_thinking", {}),
+    "llama3_2": ("llama3_2", {}),
 }
 """Golden files of published templates: the format and the variant that they are of."""
 
@@ -34,6 +35,10 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = OFFICIAL | {
     "qwen3_hybrid": ("qwen3", {}),
     "smollm2": ("smollm2", {}),
     "smollm2_compact": ("smollm2", {"compact": True}),
+    "react_en": ("react_en", {}),
+    "react_zh": ("react_zh", {}),
+    "react_smollm2": ("react_en", {"frame": "smollm2"}),
+    "react_python": ("react_en", {"arguments": "python"}),
 }
 """Every variant that the common tests run on."""
 

@@ -8,7 +8,7 @@ as an automaton that never completes one of the marks it must not hold.
 import re
 from collections.abc import Iterator
 
-from antiphon.formats._grammar import Alt, Chars, Free, Lit, Node, Ref, Rep, Seq, Texts
+from antiphon.formats._grammar import Alt, Chars, Free, Lit, Node, Ref, Rep, Seq, Texts, automaton
 
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _CLASS_ESCAPES = {"]": "\\]", "[": "\\[", "\\": "\\\\", "^": "\\^", "-": "\\-", "\n": "\\n", "\r":
@@ -102,25 +102,10 @@ def _class_char(ch: str) -> str:
 
 def _automaton(node: Free, name: str) -> Iterator[str]:
     """Rules of text in which none of the marks is ever complete: one rule a state."""
-    marks = tuple(mark for mark in node.without if mark)
-    states = sorted({mark[:i] for mark in marks for i in range(len(mark))} | {""}, key=len)
+    states, moves = automaton(node)
     names = {state: f"{name}-s{i}" for i, state in enumerate(states)}
-    letters = sorted({ch for mark in marks for ch in mark})
     for state in states:
-        targets: dict[str, list[str]] = {}
-        for ch in letters:
-            text = state + ch
-            completes = any(text.endswith(mark) for mark in marks)
-            longest = max((s for s in states if text.endswith(s)), key=len)
-            if completes or longest:
-                targets.setdefault("" if completes else longest, []).append(ch)
-        special = sorted(ch for group in targets.values() for ch in group) or ["\0"]
-        steps = [f"{_set(special, negated=True)} {names['']}"]
-        steps += [f"{_set(group)} {names[target]}" for target, group in targets.items() if target]
+        steps = [f"{_char_class(chars)} {names[target]}" for chars, target in moves[state]]
         if not state:
             yield f"{name} ::= {' | '.join(steps)}" + ("" if node.least else ' | ""')
         yield f'{names[state]} ::= {" | ".join(steps)} | ""'
-
-
-def _set(letters: list[str], *, negated: bool = False) -> str:
-    return _char_class(Chars(tuple((ch, ch) for ch in letters), negated))

@@ -100,6 +100,34 @@ def optional(node: Node) -> Node:
     return Rep(node, 0, 1)
 
 
+def automaton(free: Free) -> tuple[list[str], dict[str, list[tuple[Chars, str]]]]:
+    """Free text as states and moves: a state is the part of a mark that was just written.
+
+    Returns:
+        The states, the starting one (``""``) first, and each state's moves: on which characters to
+        which state.  No move completes a mark; every state may be the last.
+    """
+    marks = tuple(mark for mark in free.without if mark)
+    states = sorted({mark[:i] for mark in marks for i in range(len(mark))} | {""}, key=len)
+    letters = sorted({ch for mark in marks for ch in mark})
+    moves: dict[str, list[tuple[Chars, str]]] = {}
+    for state in states:
+        targets: dict[str, list[str]] = {}
+        refused: list[str] = []
+        for ch in letters:
+            text = state + ch
+            longest = max((s for s in states if text.endswith(s)), key=len)
+            if any(text.endswith(mark) for mark in marks):
+                refused.append(ch)
+            elif longest:
+                targets.setdefault(longest, []).append(ch)
+        special = sorted([*refused, *(ch for group in targets.values() for ch in group)])
+        others = Chars(tuple((ch, ch) for ch in special) or (("\0", "\0"),), negated=True)
+        moves[state] = [(others, "")]
+        moves[state] += [(Chars(tuple((ch, ch) for ch in g)), to) for to, g in targets.items()]
+    return states, moves
+
+
 @dataclass(frozen=True, slots=True)
 class Texts:
     """A grammar of texts: rules by name, ``root`` first."""
@@ -169,6 +197,10 @@ class CallForm:
     """Marks that are single tokens of the vocabulary."""
     parallel: bool = True
     """Whether the family can write several calls at all."""
+    text_before: bool = True
+    """Whether text can stand before a call."""
+    answer: tuple[str, ...] = ()
+    """Marks that the family writes before an answer that reasoning led to (ReAct)."""
 
 
 class Rules:
@@ -200,6 +232,8 @@ def json_form(
     around: tuple[str, str] = ("", ""),
     forbidden: tuple[str, ...] = (),
     thinking: tuple[str, str] | None = None,
+    parallel: bool = True,
+    text_before: bool = True,
 ) -> CallForm:
     """The form of calls that are JSON objects between marks.
 
@@ -214,6 +248,8 @@ def json_form(
         around: What stands around all calls.
         forbidden: Marks that text must not hold, besides the opening ones.
         thinking: What stands before and behind reasoning.
+        parallel: Whether several calls can be written.
+        text_before: Whether text can stand before a call.
     """
     from antiphon.formats._schema_grammar import arguments_node
 
@@ -232,6 +268,8 @@ def json_form(
         forbidden=tuple(dict.fromkeys((first, *forbidden, *turn_marks))),
         thinking=thinking,
         specials=specials,
+        parallel=parallel,
+        text_before=text_before,
     )
 
 
@@ -273,14 +311,16 @@ def grammar_of(
     marks = form.forbidden + ((form.thinking[0].strip(),) if form.thinking else ())
     text = Free(marks)
     body: Node = text
+    calls: Node | None = None
     if offered:
         calls = _calls(form, offered, rules, parallel=parallel and form.parallel)
         if choice == "auto":
-            later = seq(text, optional(seq(form.before, calls)))
-            body = alt(calls, later) if form.before else later
+            later = seq(text, optional(seq(form.before, calls))) if form.text_before else text
+            body = later if form.text_before and not form.before else alt(calls, later)
         else:
             body = calls
-    root = _with_thinking(form, body, start)
+    led_to = alt(*(seq(mark, text) for mark in form.answer)) if form.answer else None
+    root = _with_thinking(form, body, start, calls=calls, led_to=led_to, choice=choice)
     return Texts({"root": root} | rules.rules, form.specials, tuple(rules.unheld))
 
 
@@ -290,11 +330,23 @@ def _calls(form: CallForm, tools: Sequence[ToolSpec], rules: Rules, *, parallel:
     return rules.add("calls", seq(form.open, one, more, form.close))
 
 
-def _with_thinking(form: CallForm, body: Node, start: str) -> Node:
+def _with_thinking(
+    form: CallForm,
+    body: Node,
+    start: str,
+    *,
+    calls: Node | None,
+    led_to: Node | None,
+    choice: str,
+) -> Node:
     if form.thinking is None:
         return body
     before, behind = form.thinking
-    reasoning = seq(Free((behind.strip(),)), behind, body)
+    if led_to is None:
+        reasoning = seq(Free((behind.strip(),)), behind, body)
+    else:
+        goal = led_to if calls is None else calls if choice != "auto" else alt(calls, led_to)
+        reasoning = seq(Free(form.forbidden), behind, goal)
     if start == "reasoning":
         return reasoning
     return alt(body, seq(before, reasoning))

@@ -1,13 +1,16 @@
 """A `Texts` grammar in llguidance's Lark.
 
-Rules become rules, character sets and free text become terminals; free text is an intersection with
-"does not hold the mark".  Marks that are single tokens are written as llguidance's special tokens.
+Every terminal is one character, because llguidance's lexer takes the longest terminal and never
+goes back.  Free text is an automaton that never completes a mark, written left-linear, which an
+Earley parser reads in constant time a character.  Marks that are single tokens of the vocabulary
+are written as llguidance's special tokens.
 """
 
 import json
 import re
+from collections.abc import Iterator
 
-from antiphon.formats._grammar import Alt, Chars, Free, Lit, Node, Ref, Rep, Seq, Texts
+from antiphon.formats._grammar import Alt, Chars, Free, Lit, Node, Ref, Rep, Seq, Texts, automaton
 
 
 def to_lark(grammar: Texts, specials: frozenset[str]) -> str:
@@ -20,20 +23,20 @@ class _Lark:
         marks = sorted(specials, key=len, reverse=True)
         self.split = re.compile("(" + ("|".join(map(re.escape, marks)) or r"(?!)") + ")")
         self.terminals: dict[str, str] = {}
+        self.free: dict[Free, str] = {}
+        self.extra: list[str] = []
 
     def write(self, grammar: Texts) -> str:
-        rules = [
-            f"{_name(name)}: {self.node(node, top=True)}" for name, node in grammar.rules.items()
-        ]
+        rules = [f"{_name(n)}: {self.node(node, top=True)}" for n, node in grammar.rules.items()]
         terminals = [f"{name}: {text}" for text, name in self.terminals.items()]
-        return "\n".join(["%llguidance {}", "", *rules, *terminals]) + "\n"
+        return "\n".join(["%llguidance {}", "", *rules, *self.extra, *terminals]) + "\n"
 
     def node(self, node: Node, *, top: bool = False) -> str:
         match node:
             case Lit():
                 return self.literal(node.text)
             case Chars():
-                return self.terminal(f"/{_char_class(node)}/", "CHARS")
+                return self.chars(node)
             case Ref():
                 return _name(node.rule)
             case Seq():
@@ -45,27 +48,47 @@ class _Lark:
             case Rep():
                 return f"({self.node(node.node)}){_times(node)}"
             case Free():
-                return self.free(node)
+                return self.free_text(node)
 
     def literal(self, text: str) -> str:
-        parts = [
-            _special(part) if i % 2 else json.dumps(part, ensure_ascii=False)
-            for i, part in enumerate(self.split.split(text))
-            if part
-        ]
+        parts: list[str] = []
+        for i, part in enumerate(self.split.split(text)):
+            parts += (
+                [_special(part)] if i % 2 else [json.dumps(c, ensure_ascii=False) for c in part]
+            )
         return " ".join(parts) if len(parts) < 2 else "(" + " ".join(parts) + ")"
 
-    def terminal(self, text: str, kind: str) -> str:
-        return self.terminals.setdefault(text, f"{kind}_{len(self.terminals)}")
+    def chars(self, node: Chars) -> str:
+        return self.terminals.setdefault(f"/{_char_class(node)}/", f"C{len(self.terminals)}")
 
-    def free(self, node: Free) -> str:
-        anything = "/(?s:.+)/"
-        parts = [anything] + [f"~/(?s:.*){_escape(mark)}(?s:.*)/" for mark in node.without if mark]
-        text = self.terminal(" & ".join(parts), "TEXT")
-        return text if node.least else f"({text})?"
+    def free_text(self, node: Free) -> str:
+        if node not in self.free:
+            self.free[node] = name = f"text{len(self.free)}"
+            self.extra += self.automaton(node, name)
+        return self.free[node]
+
+    def automaton(self, node: Free, name: str) -> Iterator[str]:
+        """One rule a state: the texts that lead there."""
+        states, moves = automaton(node)
+        names = {state: f"{name}_s{i}" for i, state in enumerate(states)}
+        ways: dict[str, list[str]] = {state: [] if state else ['""'] for state in states}
+        for state, steps in moves.items():
+            for chars, target in steps:
+                ways[target].append(f"{names[state]} {self.chars(chars)}")
+        whole = " | ".join(names[state] for state in states)
+        if node.least:
+            whole = " | ".join(
+                f"{names[state]} {self.chars(chars)}"
+                for state in states
+                for chars, _ in moves[state]
+            )
+        yield f"{name}: {whole}"
+        for state in states:
+            yield f"{names[state]}: {' | '.join(ways[state])}"
 
 
 def _special(mark: str) -> str:
+    """A special token; llguidance names those in angle brackets by their text."""
     return mark if mark.startswith("<") and mark.endswith(">") else json.dumps(mark)
 
 
@@ -87,14 +110,8 @@ def _times(node: Rep) -> str:
             return f"{{{least},{most}}}"
 
 
-def _escape(text: str) -> str:
-    return re.sub(r"([\\/.\[\](){}*+?|^$&~<>#\"-])", r"\\\1", text).replace("\n", "\\n")
-
-
 def _char_class(node: Chars) -> str:
-    parts = [
-        _class_char(a) if a == b else f"{_class_char(a)}-{_class_char(b)}" for a, b in node.ranges
-    ]
+    parts = [_class_char(a) + (f"-{_class_char(b)}" if a != b else "") for a, b in node.ranges]
     return f"[{'^' if node.negated else ''}{''.join(parts)}]"
 
 

@@ -65,7 +65,7 @@ def with_variants(format: Format, **variants: Any) -> Format:
     Raises:
         UsageError: The family has no such field.
     """
-    known = [f.name for f in fields(cast("Any", format))]
+    known = [f.name for f in fields(cast("Any", format)) if f.init]
     for key in variants:
         if key not in known:
             has = f"it has: {', '.join(known)}" if known else "it has none"
@@ -83,7 +83,7 @@ def describe(format: Format) -> str:
     changed = [
         f"{f.name}={getattr(format, f.name)!r}"
         for f in fields(cast("Any", format))
-        if getattr(format, f.name) != getattr(usual, f.name)
+        if f.init and getattr(format, f.name) != getattr(usual, f.name)
     ]
     return f"{format.name}({', '.join(changed)})" if changed else format.name
 
@@ -97,19 +97,21 @@ def _find(name: str) -> tuple[Format, dict[str, Any]]:
         return family(found), variant
     by_model = _by_model_id(name)
     if by_model is not None:
-        return by_model, {}
+        return by_model
     raise _unknown(name, key)
 
 
-def _by_model_id(name: str) -> Format | None:
-    """The family with the most exact pattern for a model id."""
-    best: tuple[int, str] | None = None
-    for candidate in list_formats():
-        for pattern in cast("tuple[str, ...]", getattr(family(candidate), "models", ())):
-            size = len(pattern.replace("*", ""))
-            if fnmatchcase(name.lower(), pattern.lower()) and (best is None or size > best[0]):
-                best = (size, candidate)
-    return family(best[1]) if best else None
+def _by_model_id(name: str) -> tuple[Format, dict[str, Any]] | None:
+    """The family, and the variant, with the most exact pattern for a model id."""
+    patterns = [(p, of, variant) for p, (of, variant) in _aliases().items() if "/" in p]
+    for known in list_formats():
+        models = cast("tuple[str, ...]", getattr(family(known), "models", ()))
+        patterns += [(pattern, known, {}) for pattern in models]
+    fitting = [p for p in patterns if fnmatchcase(name.lower(), p[0].lower())]
+    if not fitting:
+        return None
+    _, found, variant = max(fitting, key=lambda p: len(p[0].replace("*", "")))
+    return family(found), variant
 
 
 def _unknown(name: str, key: str) -> UnknownNameError:

@@ -70,7 +70,7 @@ class JsonCalls:
             p.call_end()
             p.call_begin()
         yield from self._closing(p, fenced)
-        p.call_end()
+        p.call_end(last=True)
 
     def _opening(self, p: Parser, opened_by: str) -> Reading[tuple[bool, str]]:
         """Skip a doubled mark and a fence; whether there is one, and the character behind."""
@@ -156,7 +156,7 @@ class JsonCalls:
             c.pos += 1
             raise c.malformed("an empty object is no call")
         while True:
-            key = yield from read_string(c, p.note)
+            key = yield from read_string(c, p.note, key=True)
             if (yield from c.space()) != ":":
                 raise c.unexpected("':' after a key")
             c.pos += 1
@@ -199,6 +199,8 @@ class JsonCalls:
         elif not self.name:
             p.call_name(key)
             yield from read_arguments(p, end=self.close)
+        elif p.without_marks and not p.has_arguments and key != "type":
+            raise NotACall("no key of a call")
         else:
             if key != "type":
                 p.note("extra_key")
@@ -256,7 +258,7 @@ class NamedJson:
         yield from read_arguments(p, end=self.close)
         if self.close:
             yield from close_call(p, self.close)
-        p.call_end()
+        p.call_end(last=True)
 
 
 def close_call(p: Parser, mark: str) -> Reading[None]:

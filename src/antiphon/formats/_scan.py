@@ -80,6 +80,8 @@ class Thinking:
     """White space of the family's before `close`."""
     after_close: str = "\n\n"
     """White space of the family's behind `close`."""
+    call_ends_it: bool = False
+    """Whether a call at the start of a line ends it, too; otherwise that is noted as a slip."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,7 @@ class _Table:
     longest: int
     blocks: dict[str, Block]
     thinking: dict[str, Thinking]
+    closers: dict[str, str]
 
 
 @lru_cache(maxsize=256)
@@ -133,6 +136,7 @@ def _table(syntax: Syntax, bare: bool) -> _Table:
         longest=max((len(form) for form in forms), default=1),
         blocks={b.open: b for b in syntax.blocks},
         thinking={t.open: t for t in syntax.thinking},
+        closers={t.close: t.after_close for t in syntax.thinking},
     )
 
 
@@ -188,6 +192,7 @@ class Parser:
         self._gap: list[str] = []
         self._early_notes: list[str] = []
         self._bare_reading = False
+        self._block_is_read = False
         self._out: list[Delta] = []
         self._done = False
         self._run = self._message(start)
@@ -315,6 +320,7 @@ class Parser:
         if not self.c.keeping:
             self.c.keep(self.c.pos)
         self._call = _Call(self._n_calls, tentative)
+        self._block_is_read = False
         notes, self._early_notes = self._early_notes, []
         for repair in notes:
             self.note(repair)
@@ -341,13 +347,17 @@ class Parser:
         if call.tentative and call.name:
             call.tentative = False
 
-    def call_end(self) -> None:
+    def call_end(self, *, last: bool = False) -> None:
         """The call is complete.
+
+        Args:
+            last: Whether its block has been read to the end, too.
 
         Raises:
             Malformed: Its arguments are no JSON object, or it has no name.
         """
         call = self._current()
+        self._block_is_read = last
         if call.tentative:
             raise NotACall("a name without arguments")
         if not call.name:
@@ -408,6 +418,9 @@ class Parser:
             if mark in self._table.thinking:
                 self.c.kept()
                 yield from self._reasoning(self._table.thinking[mark])
+            elif mark in self._table.closers:
+                self.c.kept()
+                yield from self._drop(self._table.closers[mark])
             elif mark in self._table.blocks:
                 yield from self._block(self._table.blocks[mark].reader, mark)
             else:
@@ -452,14 +465,14 @@ class Parser:
             return mark if at_line_start else None
         if mark in syntax.ignored:
             return ""
-        if mark in syntax.doubled and self._after_call:
+        if mark in syntax.doubled and self._after_call and not self.strict:
             self.note("doubled_tag")
             return ""
         if mark in _BARE:
             allowed = at_line_start if syntax.bare_is_native else not self._wrote_text
             return mark if allowed else None
-        closes_nothing = any(mark == t.close for t in syntax.thinking) and not self._wrote_text
-        return "" if closes_nothing and not self._calls else None
+        # Reasoning that the prompt opened and the model closed at once, or an answer's own mark.
+        return mark if not self._wrote_text and not self._calls else None
 
     def _held(self) -> int:
         text, table = self.c.text, self._table
@@ -499,7 +512,8 @@ class Parser:
         if self._call is None:
             self.call_begin()
         call = self._current()
-        yield from self._skip(reader.resync)
+        if not self._block_is_read:
+            yield from self._skip(reader.resync)
         self._send(call)
         self._invalid.append(InvalidToolCall(self.c.kept(), str(error), call.name, call.id))
         self._call_over()
@@ -552,7 +566,8 @@ class Parser:
             at_line_start = before[-1] == "\n" if before else at_line_start
             if at_line_start or found[0] == "\n":
                 c.pos = match.start()
-                self._early_notes.append("unclosed_reasoning")
+                if not thinking.call_ends_it:
+                    self._early_notes.append("unclosed_reasoning")
                 return
             self.think(found)
             c.pos = match.end()
@@ -572,7 +587,7 @@ def _reasoning_table(
 ) -> tuple[re.Pattern[str], frozenset[str], int]:
     before = thinking.before_close
     forms = {before[i:] + thinking.close for i in range(len(before) + 1)}
-    if not strict:
+    if not strict or thinking.call_ends_it:
         for block in syntax.blocks:
             spaces = block.before or "\n"
             forms |= {spaces[i:] + block.open for i in range(len(spaces) + 1)}

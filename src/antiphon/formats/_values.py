@@ -29,9 +29,9 @@ _JSON_WORDS = {"true": "true", "false": "false", "null": "null"}
 _PYTHON_WORDS = {"True": "true", "False": "false", "None": "null"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Dialect:
-    """What a family's values look like."""
+    """What a family's values look like; compared by identity, as there are few."""
 
     words: Mapping[str, str] = field(default_factory=lambda: _JSON_WORDS)
     """Words that are values, with their JSON."""
@@ -134,7 +134,7 @@ def _after(
 def _key(c: Cursor, emit: Emit, note: Note, dialect: Dialect) -> Reading[None]:
     ch = yield from c.space()
     if ch and ch in "\"'":
-        yield from _quoted(c, emit, note, dialect, ch)
+        yield from _quoted(c, emit, note, dialect, ch, key=True)
     elif dialect.delimiter and ch == dialect.delimiter[0]:
         yield from _delimited(c, emit, dialect.delimiter)
     elif dialect.bare_keys:
@@ -196,7 +196,9 @@ def _word(c: Cursor) -> Reading[str]:
     return "".join(parts)
 
 
-def _quoted(c: Cursor, emit: Emit, note: Note, dialect: Dialect, quote: str) -> Reading[None]:
+def _quoted(
+    c: Cursor, emit: Emit, note: Note, dialect: Dialect, quote: str, *, key: bool = False
+) -> Reading[None]:
     if quote not in dialect.quotes:
         note("python_quotes")
     c.pos += 1
@@ -220,6 +222,8 @@ def _quoted(c: Cursor, emit: Emit, note: Note, dialect: Dialect, quote: str) -> 
         if ch == "\\":
             yield from _escaped(c, emit, note, dialect)
             continue
+        if key and ch != '"':
+            raise c.unexpected("the end of a key")
         if ch != '"' and not dialect.python:
             note("raw_control_character")
         c.pos += 1
@@ -238,11 +242,11 @@ def _escaped(c: Cursor, emit: Emit, note: Note, dialect: Dialect) -> Reading[Non
         c.pos += len(text)
         emit(text)
         return
-    if dialect.python and text[1] == "x":
-        digits = yield from c.peek(4)
-        if re.fullmatch(r"\\x[0-9a-fA-F]{2}", digits):
-            c.pos += 4
-            emit(f"\\u00{digits[2:]}")
+    if dialect.python and text[1] in "xU":
+        digits = yield from c.peek(4 if text[1] == "x" else 10)
+        if re.fullmatch(r"\\(?:x[0-9a-fA-F]{2}|U000[0-9a-fA-F]{5}|U0010[0-9a-fA-F]{4})", digits):
+            c.pos += len(digits)
+            emit(escape(chr(int(digits[2:], 16))))
             return
     if text[1] in _PYTHON_ESCAPES and (dialect.python or text[1] == "'"):
         if not dialect.python:
@@ -294,13 +298,15 @@ def tail(text: str, start: int, mark: str) -> int:
     return 0
 
 
-def read_string(c: Cursor, note: Note, *, dialect: Dialect = JSON) -> Reading[str]:
-    """Read one quoted string and give back what it says."""
+def read_string(
+    c: Cursor, note: Note, *, dialect: Dialect = JSON, key: bool = False
+) -> Reading[str]:
+    """Read one quoted string and give back what it says; a key holds no line feed."""
     ch = yield from c.space()
     if not ch or ch not in "\"'":
         raise c.unexpected("a string")
     pieces: list[str] = []
-    yield from _quoted(c, pieces.append, note, dialect, ch)
+    yield from _quoted(c, pieces.append, note, dialect, ch, key=key)
     return json.loads("".join(pieces))
 
 

@@ -1,0 +1,200 @@
+"""The grammar accepts what `render` writes and refuses calls that do not fit their schema."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from antiphon.errors import RenderError, UnknownNameError, UsageError
+from antiphon.formats import Format, get_format
+from antiphon.messages import Conversation, Message, ToolCall, ToolSpec
+from formats.format_cases import VARIANTS, conversations, variant, written
+
+llguidance = pytest.importorskip("llguidance")
+
+UNSPECIAL: frozenset[str] = frozenset()
+
+
+class _Bytes:
+    """A vocabulary of single bytes, so that a grammar of texts can be tried without a model."""
+
+    eos_token_id = 256
+    bos_token_id = None
+    tokens = (*(bytes([i]) for i in range(256)), b"<eos>")
+    special_token_ids = (256,)
+
+    def __call__(self, text: bytes | str) -> list[int]:
+        return list(text if isinstance(text, bytes) else text.encode())
+
+
+VOCABULARY: Any = llguidance.LLTokenizer(llguidance.TokenizerWrapper(_Bytes()))
+
+
+def accepts(lark: str, text: str) -> bool:
+    """Whether a grammar takes a text as a whole."""
+    matcher: Any = llguidance.LLMatcher(VOCABULARY, lark)
+    assert not matcher.get_error(), matcher.get_error()
+    tokens = list(text.encode())
+    return matcher.validate_tokens(tokens) == len(tokens) and bool(
+        matcher.consume_tokens(tokens) and matcher.is_accepting()
+    )
+
+
+def grammar(fmt: Format, tools: Sequence[ToolSpec], **options: Any) -> str:
+    """A format's grammar for a vocabulary without special tokens."""
+    return fmt.grammar(tools, **options).to_lark(specials=UNSPECIAL)
+
+
+def _answers(fmt: Format) -> list[tuple[str, str, Conversation, int]]:
+    found: list[tuple[str, str, Conversation, int]] = []
+    for conversation in conversations().values():
+        for index, message in enumerate(conversation.messages):
+            if message.role != "assistant":
+                continue
+            upto = Conversation(conversation.messages[: index + 1], conversation.tools)
+            try:
+                rendered = fmt.render(upto)
+            except RenderError:
+                continue
+            text, start = written(rendered, index, fmt)
+            found.append((text, start, upto, index))
+    return found
+
+
+@pytest.mark.parametrize("name", [n for n in VARIANTS if n != "react_python"])
+def test_a_grammar_accepts_what_is_rendered(name: str) -> None:
+    fmt = variant(name)
+
+    for text, start, conversation, _ in _answers(fmt):
+        if not conversation.tools:
+            continue
+        lark = grammar(fmt, conversation.tools, start=start)
+        assert accepts(lark, text + _ending(fmt, text)), text
+
+
+def _ending(fmt: Format, text: str) -> str:
+    """ReAct writes the mark that ends its calls; a grammar has it, a parsed text has not."""
+    acts = fmt.name.startswith("react") and "Action:" in text
+    return fmt.stop[0] if acts else ""
+
+
+TOOL = ToolSpec(
+    "book",
+    "Book a seat.",
+    {
+        "type": "object",
+        "properties": {
+            "flight": {"type": "string", "pattern": "^[A-Z]{2}[0-9]{1,4}$"},
+            "row": {"type": "integer", "minimum": 0},
+            "kind": {"enum": ["window", "aisle"]},
+            "price": {"anyOf": [{"type": "number"}, {"type": "null"}]},
+            "who": {"$ref": "#/$defs/person"},
+            "tags": {"type": "array", "items": {"type": "string", "maxLength": 3}, "maxItems": 2},
+        },
+        "required": ["flight", "row"],
+        "$defs": {
+            "person": {
+                "type": "object",
+                "properties": {"name": {"type": "string"}, "boss": {"$ref": "#/$defs/person"}},
+                "required": ["name"],
+            }
+        },
+    },
+)
+GOOD: list[dict[str, Any]] = [
+    {"flight": "LX318", "row": 14},
+    {"flight": "LX3", "row": 0, "kind": "window", "price": None},
+    {"flight": "LX3", "row": 0, "price": -12.5e10, "who": {"name": 'A\n"b', "boss": {"name": "ü"}}},
+    {"flight": "LX3", "row": 7, "tags": []},
+    {"flight": "LX3", "row": 7, "tags": ["a", "日本語"]},
+]
+BAD: list[dict[str, Any]] = [
+    {"flight": "LX318"},
+    {"flight": "lx318", "row": 1},
+    {"flight": "LX318", "row": -1},
+    {"flight": "LX318", "row": 1.5},
+    {"flight": "LX318", "row": "1"},
+    {"flight": "LX318", "row": 1, "kind": "middle"},
+    {"flight": "LX318", "row": 1, "other": 1},
+    {"flight": "LX318", "row": 1, "price": True},
+    {"flight": "LX318", "row": 1, "who": {"boss": {"name": "B"}}},
+    {"flight": "LX318", "row": 1, "tags": ["long one"]},
+    {"flight": "LX318", "row": 1, "tags": ["a", "b", "c"]},
+]
+
+
+def _call(fmt: Format, arguments: dict[str, Any], tool: str = "book") -> str:
+    answer = Message.assistant(tool_calls=[ToolCall(tool, arguments)])
+    rendered = fmt.render(Conversation((Message.user("Go."), answer), (TOOL,)))
+    text = written(rendered, 1, fmt)[0]
+    return text.split("</think>\n\n")[-1] + _ending(fmt, text)
+
+
+@pytest.mark.parametrize("name", ["hermes", "smollm2", "llama3_2", "react_en", "qwen3_nothinking"])
+def test_a_required_call_obeys_its_schema(name: str) -> None:
+    fmt = variant(name)
+    lark = grammar(fmt, [TOOL], choice="required")
+
+    assert all(accepts(lark, _call(fmt, arguments)) for arguments in GOOD)
+    assert not any(accepts(lark, _call(fmt, arguments)) for arguments in BAD)
+    assert not accepts(lark, _call(fmt, GOOD[0], tool="other"))
+    assert not accepts(lark, "Let me think.")
+
+
+def test_automatic_choice_leaves_text_free_but_no_broken_call() -> None:
+    fmt = get_format("smollm2")
+    lark = grammar(fmt, [TOOL])
+
+    assert accepts(lark, "Just <b>text</b> < 5 and [a list]")
+    assert accepts(lark, "Look.<tool_call>[\n" + _call(fmt, GOOD[0])[len("<tool_call>[\n") :])
+    assert not accepts(lark, "Look.<tool_call>[\n{}\n]</tool_call>")
+    assert not accepts(lark, "The mark <tool_call> in text")
+
+
+def test_parallel_calls_can_be_switched_off() -> None:
+    fmt = get_format("hermes")
+    two = "\n".join([_call(fmt, GOOD[0])] * 2)
+
+    assert accepts(grammar(fmt, [TOOL], choice="required"), two)
+    assert not accepts(grammar(fmt, [TOOL], choice="required", parallel=False), two)
+
+
+def test_a_named_tool_is_the_only_one() -> None:
+    fmt = get_format("hermes")
+    ping = ToolSpec("ping")
+
+    lark = grammar(fmt, [TOOL, ping], choice="ping")
+
+    assert accepts(lark, '<tool_call>\n{"name": "ping", "arguments": {}}\n</tool_call>')
+    assert not accepts(lark, _call(fmt, GOOD[0]))
+
+
+def test_what_a_grammar_does_not_hold_is_said() -> None:
+    tool = ToolSpec(
+        "f",
+        "",
+        {
+            "type": "object",
+            "properties": {
+                "a": {"type": "string", "format": "date"},
+                "b": {"type": "integer", "maximum": 5},
+            },
+        },
+    )
+
+    assert get_format("hermes").grammar([tool]).unheld == ("f.b: maximum", "f.a: format")
+
+
+def test_a_choice_that_names_no_tool_is_refused() -> None:
+    with pytest.raises(UnknownNameError, match="no tool named 'pong'"):
+        get_format("hermes").grammar([ToolSpec("ping")], choice="pong")
+    with pytest.raises(UsageError, match="needs tools"):
+        get_format("hermes").grammar([], choice="required")
+
+
+def test_marks_that_are_tokens_are_token_literals_in_gbnf() -> None:
+    gbnf = get_format("hermes").grammar([ToolSpec("ping")], choice="required").to_gbnf()
+
+    assert '<tool_call> "\\n{\\"name\\": \\"ping\\"' in gbnf
+    assert json.dumps("<tool_call>") not in gbnf

@@ -1,0 +1,42 @@
+"""Formats are found by name, by the names of others, and by model id."""
+
+import pytest
+
+from antiphon.errors import UnknownNameError, UsageError
+from antiphon.formats import describe, get_format, list_formats
+
+
+def test_every_family_has_its_modules_name() -> None:
+    for name in list_formats():
+        assert get_format(name).name == name
+
+
+@pytest.mark.parametrize(
+    ("name", "means"),
+    [
+        ("qwen3", "qwen3"),
+        ("Qwen/Qwen3-8B", "qwen3"),
+        ("Qwen/Qwen3-30B-A3B-Instruct-2507", "qwen3(edition='instruct')"),
+        ("qwen3-thinking", "qwen3(edition='thinking')"),
+        ("Qwen/Qwen2.5-7B-Instruct", "qwen2_5"),
+        ("llama3_json", "llama3_1"),
+        ("meta-llama/Llama-3.1-8B-Instruct", "llama3_1"),
+        ("HuggingFaceTB/SmolLM2-135M-Instruct", "smollm2"),
+    ],
+)
+def test_a_name_finds_its_family_and_variant(name: str, means: str) -> None:
+    assert describe(get_format(name)) == means
+
+
+def test_a_variant_is_a_field() -> None:
+    assert describe(get_format("smollm2", compact=True)) == "smollm2(compact=True)"
+
+
+def test_an_unknown_name_says_what_is_near() -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'qwen3'"):
+        get_format("qwen-3x")
+
+
+def test_an_unknown_variant_says_what_there_is() -> None:
+    with pytest.raises(UsageError, match="no variant 'thinkin'; it has: thinking, edition"):
+        get_format("qwen3", thinkin=True)

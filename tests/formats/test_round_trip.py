@@ -1,0 +1,96 @@
+"""What a family writes it reads back as the same message, however it is cut."""
+
+import random
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from antiphon.errors import RenderError
+from antiphon.messages import Conversation, Message
+from formats.format_cases import VARIANTS, conversations, parse, variant, written
+from formats.format_strategies import TOOLS, answers
+
+
+def _cut(text: str, seed: int) -> list[str]:
+    chance = random.Random(seed)
+    at = sorted(chance.sample(range(len(text)), min(len(text), chance.randint(0, 8))))
+    return [text[a:b] for a, b in zip([0, *at], [*at, len(text)], strict=True)]
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+@given(answer=answers, seed=st.integers(0, 1000))
+@settings(max_examples=25, deadline=None)
+def test_a_rendered_answer_is_read_back_in_any_cut(name: str, answer: Message, seed: int) -> None:
+    """What a family cannot express it refuses at render, or lists among what it changed."""
+    fmt = variant(name)
+    conversation = Conversation((Message.user("Go."), answer), TOOLS)
+    try:
+        rendered = fmt.render(conversation)
+    except RenderError:
+        assume(False)
+        return
+    text, start = written(rendered, 1, fmt)
+
+    for chunks in ([text], list(text), _cut(text, seed)):
+        message, _ = parse(fmt, chunks, tools=TOOLS, start=start)
+
+        assert message.invalid_tool_calls == ()
+        if 1 not in rendered.changed:
+            assert (message.text, message.reasoning) == (answer.text, answer.reasoning)
+            assert message.without_ids().tool_calls == answer.without_ids().tool_calls
+            assert all(call.repairs == () for call in message.tool_calls)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_every_answer_of_the_shared_conversations_is_read_back(name: str) -> None:
+    fmt = variant(name)
+    n_read = 0
+    for conversation in conversations().values():
+        for index, answer in enumerate(conversation.messages):
+            if answer.role != "assistant":
+                continue
+            try:
+                rendered = fmt.render(
+                    Conversation(conversation.messages[: index + 1], conversation.tools)
+                )
+            except RenderError:
+                continue
+            text, start = written(rendered, index, fmt)
+            message, _ = parse(fmt, [text], tools=conversation.tools, start=start, strict=True)
+            assert message.invalid_tool_calls == ()
+            if index not in rendered.changed:
+                n_read += 1
+                assert message.text == answer.text
+                assert message.without_ids().tool_calls == answer.without_ids().tool_calls
+    assert n_read >= 10
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+@given(
+    text=st.lists(st.sampled_from("<>/|{}[]\"'\\:,\n abtolcnirhkAF."), max_size=40).map("".join)
+    | answers.map(lambda m: m.text),
+    seed=st.integers(0, 1000),
+)
+@settings(max_examples=25, deadline=None)
+def test_any_text_is_read_alike_in_any_cut(name: str, text: str, seed: int) -> None:
+    fmt = variant(name)
+    whole, _ = parse(fmt, [text], tools=TOOLS)
+
+    for chunks in (list(text), _cut(text, seed)):
+        message, _ = parse(fmt, chunks, tools=TOOLS)
+
+        assert message == whole
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+@given(text=answers.map(lambda m: m.text))
+@settings(max_examples=20, deadline=None)
+def test_no_text_is_lost(name: str, text: str) -> None:
+    """Every letter of an arbitrary text is in the text, the reasoning, or a call's raw text."""
+    message = variant(name).parse(text, tools=TOOLS)
+
+    kept = message.text + message.reasoning
+    kept += "".join(c.raw for c in message.tool_calls + message.invalid_tool_calls)
+    for letters in ("日", "🤖", "L"):
+        assert kept.count(letters) >= text.count(letters)
