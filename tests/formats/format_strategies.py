@@ -79,12 +79,16 @@ find_calls = st.builds(
 )
 calls = find_calls | st.just(ToolCall("ping", {}))
 
-answers = st.builds(
-    lambda text, reasoning, made: Message.assistant(text, reasoning=reasoning, tool_calls=made),
-    st.just("") | texts,
-    st.just("") | texts,
-    st.lists(calls, max_size=3),
-)
+
+@st.composite
+def _answers(draw: st.DrawFn) -> Message:
+    text, reasoning = draw(st.just("") | texts), draw(st.just("") | texts)
+    return Message.assistant(
+        text, reasoning=reasoning, tool_calls=draw(st.lists(calls, max_size=3))
+    )
+
+
+answers = _answers()
 """Assistant messages; not every family can express each of them."""
 
 
