@@ -14,7 +14,7 @@ are here.  Source: ReAct, arXiv 2210.03629; ms-swift 4.6 ``agent_template/react.
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, cast
 
 from antiphon.formats._cursor import Reading
 from antiphon.formats._grammar import CallForm, Node, Rules, seq
@@ -99,7 +99,7 @@ class ReactCalls:
         p.call_arguments(dump_json({needed[0]: value_of(value, spec, needed[0])}))
 
 
-SYNTAX: dict[Arguments, Syntax] = {
+SYNTAX: dict[str, Syntax] = {
     arguments: Syntax(
         blocks=(Block(ACTION, ReactCalls(dialect), before="\n", line_start=True),),
         thinking=(
@@ -126,8 +126,7 @@ def turns_of(frame: str) -> Turns:
     """
     from antiphon.formats._names import get_format
 
-    turns: Turns = CHATML if frame == "chatml" else get_format(frame).turns  # type: ignore[attr-defined]
-    return turns
+    return CHATML if frame == "chatml" else cast("Turns", cast("Any", get_format(frame)).turns)
 
 
 def render(
