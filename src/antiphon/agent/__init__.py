@@ -1,23 +1,33 @@
 """The loop: an agent asks its model, executes the calls together, hands over, and answers.
 
 Start with `_agent.py` (what an Agent is), then `_run.py` (one execution: awaited it is the result,
-iterated it is the events) and `_loop.py` (how it goes).  `_calls.py`, `_history.py`, `_offer.py`
-and `_record.py` are the loop's parts.
+iterated it is the events) and `_loop.py` (how it goes); `_execution.py` answers the calls of one
+reply, `_telling.py` tells what happens, `_record.py` keeps it.  The other modules are their parts.
 """
 
 from antiphon.agent._agent import Agent, Handoff, InputFilter, Instructions
-from antiphon.agent._loop import ApproveFunction, Decision
+from antiphon.agent._hooks import Again, Ask, Guardrail, Hooks, Replace, Stop
+from antiphon.agent._output import OutputMode
 from antiphon.agent._run import Input, Run, RunResult, run_sync
+from antiphon.agent._start import ApproveFunction, Decision, Journal
 
 __all__ = [
+    "Again",
     "Agent",
     "ApproveFunction",
+    "Ask",
     "Decision",
+    "Guardrail",
     "Handoff",
+    "Hooks",
     "Input",
     "InputFilter",
     "Instructions",
+    "Journal",
+    "OutputMode",
+    "Replace",
     "Run",
     "RunResult",
+    "Stop",
     "run_sync",
 ]

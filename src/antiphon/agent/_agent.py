@@ -8,7 +8,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
-from antiphon.agent._run import ApproveFunction, Decision, Input, Run, RunResult
+from antiphon.agent._hooks import Guardrail, Hooks
+from antiphon.agent._output import FINAL_TOOL, OutputMode
+from antiphon.agent._run import Input, Run, RunResult
+from antiphon.agent._start import ApproveFunction, Decision
 from antiphon.errors import ToolError, UsageError, clip
 from antiphon.events import Trajectory
 from antiphon.messages import Message
@@ -73,6 +76,14 @@ class Agent:
     """How completions are sampled."""
     final_tools: Sequence[str] = ()
     """Names of tools whose result ends the run and is its output."""
+    output_type: Any = str
+    """What the answer must be, as any type that pydantic knows."""
+    output_mode: OutputMode = "tool"
+    """How the model is told of `output_type`."""
+    hooks: Sequence[Hooks] = ()
+    """Functions called around models, tools and handoffs."""
+    guardrails: Sequence[Guardrail] = ()
+    """Checks of the question and of the answer."""
     max_steps: int = 20
     """The most model calls of a run that begins with this agent."""
     max_handoffs: int = 10
@@ -94,11 +105,14 @@ class Agent:
         object.__setattr__(self, "tools", made)
         given = tuple(h if isinstance(h, Handoff) else Handoff(h) for h in self.handoffs)
         object.__setattr__(self, "handoffs", given)
-        object.__setattr__(self, "final_tools", tuple(self.final_tools))
+        for field_name in ("final_tools", "hooks", "guardrails"):
+            object.__setattr__(self, field_name, tuple(getattr(self, field_name)))
         self._check_names(made)
 
     def _check_names(self, tools: tuple[Tool[..., Any], ...]) -> None:
         names = [item.name for item in tools]
+        if self.output_type is not str and self.output_mode == "tool":
+            names.append(FINAL_TOOL)
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise UsageError(

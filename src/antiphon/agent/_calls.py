@@ -103,6 +103,16 @@ CANCELLED = "This call was cancelled before it had an answer."
 """What the model reads of a call whose run was cancelled or out of time."""
 
 
+def late_handoff(result: ToolResult) -> ToolResult:
+    """The answer to a second handoff of one reply."""
+    return ToolResult(
+        result.call_id,
+        result.name,
+        "Not handed over: another agent had already taken over in this reply.",
+        is_error=True,
+    )
+
+
 def unanswered(call: ToolCall | InvalidToolCall, text: str) -> ToolResult:
     """The answer to a call that has none."""
     return ToolResult(call.id, call.name, text, is_error=True)

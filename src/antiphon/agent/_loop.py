@@ -12,40 +12,29 @@ import asyncio
 import inspect
 import re
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any
 
-from antiphon.agent._calls import (
-    CANCELLED,
-    UNKNOWN_OUTCOME,
-    Ids,
-    call_ids,
-    cut_reason,
-    invalid_result,
-    n_calls,
-    refused_results,
-    unanswered,
-    with_own_ids,
-)
+from antiphon.agent._asking import closed_after, delta_event
+from antiphon.agent._calls import Ids, call_ids, cut_reason, n_calls, with_own_ids
+from antiphon.agent._execution import Execution, OpenCalls, first_error
+from antiphon.agent._hooks import Again, Stop, Stopped, checked, settled
 from antiphon.agent._offer import Offer, agent_row
-from antiphon.agent._record import Record
+from antiphon.agent._output import FINAL_TOOL, Unfit
+from antiphon.agent._record import Record, is_said
+from antiphon.agent._resume import n_shown_chars, speaker, told_again, unfinished
+from antiphon.agent._start import ApproveFunction, Start
+from antiphon.agent._telling import Shown, Telling
 from antiphon.errors import ModelError, ModelResponseError, UsageError
 from antiphon.events import (
-    ApprovalEvent,
-    CallDeltaEvent,
-    CallEvent,
-    DecisionEvent,
     Event,
     FeedbackEvent,
     HandoffEvent,
-    InvalidCallEvent,
     LimitEvent,
-    ResultEvent,
     RetryEvent,
     RunEnd,
     RunStart,
@@ -53,26 +42,19 @@ from antiphon.events import (
     Step,
     StepEnd,
     StepStart,
-    TextEvent,
-    ThinkingEvent,
     Trajectory,
+    step_to_row,
 )
 from antiphon.messages import (
     Completion,
     Conversation,
-    Delta,
-    JsonObject,
-    JsonValue,
     Message,
-    TextDelta,
-    ThinkingDelta,
-    ToolCall,
     ToolCallDelta,
     ToolResult,
-    dump_json,
+    message_to_row,
 )
-from antiphon.models import Model, ModelOutput, Retry, load_model
-from antiphon.tools import RunContext, unknown_tool_result
+from antiphon.models import Model, ModelSettings, Retry, load_model
+from antiphon.tools import RunContext
 
 if TYPE_CHECKING:
     from antiphon.agent._agent import Agent
@@ -90,89 +72,46 @@ _CALL_MARKUP = re.compile(
     r"<tool_call>|<function=|\[TOOL_CALLS\]|<\|python_tag\|>|tool▁calls▁begin"
 )
 
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What a person decided about a call."""
-
-    approved: bool
-    """Whether to execute it."""
-    arguments: "JsonObject | None" = None
-    """What to call it with instead, where the person changed the arguments."""
-    reason: str = ""
-    """Why not, as the model reads it."""
-
-
-ApproveFunction: TypeAlias = Callable[[ToolCall], bool | Decision | Awaitable[bool | Decision]]
-"""Asked about each call that needs a person's consent, in the calls' order."""
-
-
-@dataclass(slots=True)
-class Start:
-    """What a run begins with, or goes on from."""
-
-    agent: "Agent"
-    """The agent that begins."""
-    messages: list[Message] = field(default_factory=list[Message])
-    """What is said before the first step, the question last; fit to be sent."""
-    question: str = ""
-    """The question as text, for the record."""
-    deps: object = None
-    """For tools."""
-    state: dict[str, Any] = field(default_factory=dict[str, Any])
-    """Context variables."""
-    approve: ApproveFunction | None = None
-    """Asked about calls that need consent."""
-    metadata: JsonObject = field(default_factory=dict[str, JsonValue])
-    """Kept in the record."""
-    earlier: Trajectory | None = None
-    """The record of a run that goes on."""
-    decisions: Mapping[str, Decision] = field(default_factory=dict[str, Decision])
-    """By call id, for calls that wait."""
-
-
 CURRENT: ContextVar["Loop | None"] = ContextVar("antiphon_run", default=None)
 """The loop whose tool is being executed, for agents that are tools."""
-
-Emit: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class Loop:
     """The state of one run on its way."""
 
-    def __init__(self, start: Start, shown: Emit) -> None:
+    def __init__(self, start: Start, shown: Shown) -> None:
         """Set up; nothing begins.
 
         Args:
             start: What the run begins with.
             shown: Awaited after each event, until whoever looks wants the next one.
         """
-        self._start = start
-        self._shown = shown
+        self.start = start
         self.agent = start.agent
-        self.record = (
-            Record(uuid.uuid4().hex, datetime.now(UTC).isoformat(timespec="milliseconds"))
-            if start.earlier is None
-            else Record.of(start.earlier)
-        )
+        self.record = _new_record(start) if start.earlier is None else Record.of(start.earlier)
         self.cancelled = False
         self.parent: Loop | None = None
         self.output: Any = ""
+        self.output_text = ""
         self.error: ModelError | None = None
+        self.reason = ""
         self.stop_reason: RunStopReason | None = None
-        self.pending: tuple[ToolCall, ...] = ()
         self.n_given = len(start.messages)
+        self._redone = unfinished(start.earlier)
+        self._telling = Telling(
+            self.record.events, shown, start.journal, told_again(start.earlier, self._redone)
+        )
+        self.execution = Execution(start, self.record, self._telling, self._approve, self._say)
         self._context: RunContext[Any] = RunContext(deps=start.deps, state=start.state)
         self._offers: dict[int, Offer] = {}
         self._opened: dict[str, Model] = {}
         self._view: list[Message] | None = None
         self._system = Message.system("")
-        self._begun = perf_counter()
+        self._leading = "" if start.agent.instructions else self.record.system or ""
+        self._ids = Ids()
         self._n_before = len(self.record.steps)
-        self._n_handoffs = 0
+        self._n_handoffs = sum(isinstance(e, HandoffEvent) for e in self.record.events)
         self._n_bad = 0
-        self.reason = ""
-        self._open: _OpenCalls | None = None
 
     # The life of a run
 
@@ -181,7 +120,7 @@ class Loop:
         CURRENT.set(self)
         stop: RunStopReason = "error"
         failed = "the program around the run failed"
-        timeout = self._start.agent.timeout
+        timeout = self.start.agent.timeout
         clock = asyncio.timeout(timeout)
         try:
             async with self._models_closed(), clock:
@@ -192,18 +131,23 @@ class Loop:
         except TimeoutError:
             if not clock.expired():
                 raise
-            self._close_calls(CANCELLED)
-            self._note(LimitEvent("timeout", timeout or 0.0, time=self._now()))
+            self.execution.close()
+            self._telling.note(LimitEvent("timeout", timeout or 0.0, time=self._telling.now()))
             stop, failed = "time_limit", ""
         except asyncio.CancelledError:
-            self._close_calls(CANCELLED)
+            self.execution.close()
             stop, failed = "cancelled", ""
         except ModelError as error:
             self.error, failed = error, str(error)
+        except Stopped as stopped:
+            self.execution.close("This call was not executed: the run was stopped.")
+            stop, failed = "refused", ""
+            self.output = self.output_text = stopped.reason
         finally:
             self.reason = failed or self.reason
             self._end(stop)
-        await self._shown()
+        await self._tell_end()
+        await self._telling.shown()
 
     @asynccontextmanager
     async def _models_closed(self) -> AsyncGenerator[None]:
@@ -216,13 +160,25 @@ class Loop:
 
     def _end(self, stop: RunStopReason) -> None:
         self.stop_reason = stop
-        if stop not in ("answer", "stopped_by_tool"):
-            self.output = self._last_text()
+        if stop not in ("answer", "stopped_by_tool") and not self.output_text:
+            self.output = self.output_text = self._last_text()
         usage = self.record.total_usage
-        text = self.output if isinstance(self.output, str) else str(self.output)
-        self._note(RunEnd(stop, text, usage, self.reason, time=self._now()))
+        self._telling.note(
+            RunEnd(stop, self.output_text, usage, self.reason, time=self._telling.now())
+        )
         if self.parent is not None:
-            self.parent.record.children.append(self.trajectory())
+            self.parent.adopt(self.trajectory())
+
+    async def _tell_end(self) -> None:
+        for hooks in self.agent.hooks:
+            if hooks.on_end is not None:
+                await settled(hooks.on_end(self._about(), self.trajectory()))
+
+    def adopt(self, child: Trajectory) -> None:
+        """Keep the record of a run that a tool of this run made."""
+        self.record.children.append(child)
+        if self.start.journal is not None:
+            self.start.journal.append("child", child.to_row())
 
     def trajectory(self) -> Trajectory:
         """The record so far, as a value."""
@@ -241,93 +197,123 @@ class Loop:
                 return step.completion.message.text
         return ""
 
-    def _now(self) -> float:
-        return round(perf_counter() - self._begun, 6)
-
-    def _note(self, event: Event) -> None:
-        self.record.events.append(event)
-
     async def _emit(self, event: Event) -> None:
-        self._note(event)
-        await self._shown()
+        await self._telling.emit(event)
+
+    def _about(self) -> RunContext[Any]:
+        """The run's context, for functions that are no tools."""
+        self._context.agent, self._context.step = self.agent.name, len(self.record.steps)
+        return self._context
 
     # Steps
 
     async def _steps(self) -> RunStopReason:
-        if self._start.earlier is None:
-            self.record.messages.extend(self._start.messages)
-            self.record.metadata = self._start.metadata
-            model = self._model().spec
-            event = RunStart(self.agent.name, model, self._start.question, time=self._now())
-            await self._emit(event)
-            ids = call_ids(self.record.messages)
+        if self.start.earlier is None:
+            self.record.messages.extend(self.start.messages)
+            self._keep_start()
+            event = RunStart(self.agent.name, self._model().spec, self.start.question)
+            await self._emit(replace(event, time=self._telling.now()))
+            self._ids = Ids(call_ids(self.record.messages))
+            stop = None
         else:
-            ids = call_ids(self.record.messages)
-        self._ids = Ids(ids)
-        stop = await self._go_on() if self._start.earlier is not None else None
+            self._ids = Ids(call_ids(self.record.messages))
+            stop = await self._go_on(self.start.earlier)
         while stop is None:
             stop = await self._limit() or await self._step()
         return stop
 
-    async def _go_on(self) -> RunStopReason | None:
-        """Answer the calls that the earlier part of the run left open."""
+    def _keep_start(self) -> None:
+        if self.start.journal is None:
+            return
+        self.start.journal.append(
+            "start",
+            {
+                "id": self.record.id,
+                "started_at": self.record.started_at,
+                "agent": self.agent.name,
+                "messages": [message_to_row(message) for message in self.record.messages],
+                "metadata": self.record.metadata,
+            },
+        )
+
+    async def _go_on(self, earlier: Trajectory) -> RunStopReason | None:
+        """Take up a run where its record ends; finish an unfinished step from what is known."""
         steps = self.record.steps
         if not steps:
             return None
         last = len(steps) - 1
-        self.agent = self._named(steps[last].agent)
-        message = steps[last].completion.message
-        offer = self._offer(self.agent)
-        if not n_calls(message) or self.record.messages[-1].role == "tool":
+        self.agent = self._named(speaker(earlier, finished=self._redone is None))
+        if steps[last].shown is not None:
+            said = self.record.messages[steps[last].n_prompt_messages :]
+            self._view = [*(steps[last].shown or ()), *said]
+        if self._redone is None:
             return None
-        paused = self._start.earlier is not None and self._start.earlier.stop_reason == "pending"
-        results = await self._execute(last, message, offer, under_way=not paused)
-        return await self._after_calls(last, steps[last].completion, results)
+        return await self._judge(last, steps[last].completion, self._offer(self.agent))
 
     async def _limit(self) -> RunStopReason | None:
-        first = self._start.agent
+        first = self.start.agent
         n = len(self.record.steps) - self._n_before
         if n >= first.max_steps:
-            await self._emit(LimitEvent("max_steps", first.max_steps, time=self._now()))
+            await self._emit(LimitEvent("max_steps", first.max_steps, time=self._telling.now()))
             return "step_limit"
         usage = self.record.total_usage
         n_tokens = usage.input_tokens + usage.output_tokens
         if first.max_tokens is not None and n_tokens >= first.max_tokens:
-            await self._emit(LimitEvent("max_tokens", first.max_tokens, time=self._now()))
+            await self._emit(LimitEvent("max_tokens", first.max_tokens, time=self._telling.now()))
             return "token_limit"
         return None
 
     async def _step(self) -> RunStopReason | None:
         index = len(self.record.steps)
         offer = self._offer(self.agent)
-        system = await self._instructions()
-        started = self._now()
+        system = await self._instructions(offer)
+        started = self._telling.now()
         await self._emit(StepStart(index, self.agent.name, time=started))
-        n_shown = len(self.record.messages)
-        completion = await self._complete(index, self._conversation(system, offer))
+        whole = self._conversation(system, offer)
+        conversation = await self._before_model(whole)
+        completion = await self._checked_completion(index, conversation)
+        again: Again | None = None
+        for hooks in self.agent.hooks:
+            if hooks.after_model is not None:
+                match await settled(hooks.after_model(self._about(), completion)):
+                    case Stop(reason):
+                        raise Stopped(reason)
+                    case Again() as again:
+                        pass
+                    case Completion() as completion:
+                        pass
+                    case None:
+                        pass
         message = with_own_ids(completion.message, self._ids)
         if message is not completion.message:
             completion = replace(completion, message=message)
-        self.record.steps.append(
-            Step(
-                agent=self.agent.name,
-                n_prompt_messages=n_shown,
-                completion=completion,
-                system=system,
-                started=started,
-                ended=self._now(),
-                tools=tuple(offer.tools),
-                shown=None if self._view is None else tuple(self._view),
-            )
+        step = Step(
+            agent=self.agent.name,
+            n_prompt_messages=len(self.record.messages),
+            completion=completion,
+            system=_system_text(conversation),
+            started=started,
+            ended=self._telling.now(),
+            tools=tuple(offer.tools),
+            shown=None if conversation is whole and self._view is None else _body(conversation),
         )
-        self.record.usage += (
-            completion.usage
-            if completion.usage.n_requests
-            else replace(completion.usage, n_requests=1)
-        )
-        if message.parts or n_calls(message):
-            self._say(message)
+        self._keep(step)
+        if again is not None:
+            await self.execution.refuse(index, message, "the answer was sent back")
+            stop = await self._ask_again(index, again.feedback, "was sent back by a hook")
+            return await self._end_step(index, stop)
         return await self._judge(index, completion, offer)
+
+    def _keep(self, step: Step) -> None:
+        """Take a finished model call into the record, and its reply into the conversation."""
+        if self.start.journal is not None:
+            last = self.record.steps[-1] if self.record.steps else None
+            self.start.journal.append("step", step_to_row(step, last))
+        self.record.steps.append(step)
+        usage = step.completion.usage
+        self.record.usage += usage if usage.n_requests else replace(usage, n_requests=1)
+        if is_said(step.completion.message):
+            self._say(step.completion.message)
 
     def _say(self, *messages: Message) -> None:
         self.record.messages.extend(messages)
@@ -342,47 +328,68 @@ class Loop:
         if why in ("refusal", "content_filter", "error", "cancelled"):
             if why != "refusal":
                 self.reason = f"the reply ended with {why} and is not whole"
-            await self._refuse_calls(index, message, f"the reply ended with {why}")
-            return await self._end_step(
-                index, "error" if why in ("error", "cancelled") else "refused"
-            )
+            await self.execution.refuse(index, message, f"the reply ended with {why}")
+            stop = "error" if why in ("error", "cancelled") else "refused"
+            return await self._end_step(index, stop)
         if n_calls(message) and why == "length":
             reason = cut_reason(completion.usage.output_tokens)
-            await self._refuse_calls(index, message, reason)
+            await self.execution.refuse(index, message, reason)
             return await self._end_step(index, await self._count_bad("token_limit"))
         if n_calls(message):
-            results = await self._execute(index, message, offer)
+            results = await self.execution.answer(
+                OpenCalls(index, message, offer, self._about_calls(index), self.agent.hooks)
+            )
             return await self._after_calls(index, completion, results)
         if why == "length":
             n_tokens = completion.usage.output_tokens
-            await self._emit(LimitEvent("output_tokens", n_tokens, time=self._now()))
+            await self._emit(LimitEvent("output_tokens", n_tokens, time=self._telling.now()))
             return await self._end_step(index, "token_limit")
-        if not message.text.strip():
-            stop = await self._ask_again(index, EMPTY_REPLY, "was empty")
-            return await self._end_step(index, stop)
-        if not completion.format and _has_written_call(message.text, offer):
-            stop = await self._ask_again(
-                index,
-                CALL_AS_TEXT,
-                "wrote a call as text; its server may "
-                "not read this model's calls: name its format, as in MODEL?format=hermes",
-            )
-            return await self._end_step(index, stop)
-        self.output = message.text
-        return await self._end_step(index, "answer")
+        return await self._end_step(index, await self._answered(index, completion, offer))
+
+    async def _answered(
+        self, index: int, completion: Completion, offer: Offer
+    ) -> RunStopReason | None:
+        """What follows from a reply without calls."""
+        text = completion.message.text
+        if not text.strip():
+            return await self._ask_again(index, EMPTY_REPLY, "was empty")
+        if not completion.format and _has_written_call(text, offer):
+            why = "wrote a call as text; name the model's format, as in MODEL?format=hermes"
+            return await self._ask_again(index, CALL_AS_TEXT, why)
+        if offer.output is None:
+            return await self._accept(index, text, offer)
+        value = offer.output.read(text)
+        if isinstance(value, Unfit):
+            feedback = offer.output.feedback(value)
+            return await self._ask_again(index, feedback, f"was no answer: {value.reason}")
+        return await self._accept(index, value, offer)
+
+    async def _accept(self, index: int, value: Any, offer: Offer) -> RunStopReason | None:
+        """Check an answer, and end with it."""
+        guardrails = [g for g in self.agent.guardrails if g.on == "output"]
+        if guardrails:
+            value = await checked(guardrails, self._about(), value)
+            if isinstance(value, Again):
+                return await self._ask_again(index, value.feedback, "was sent back by a guardrail")
+        self.output = value
+        self.output_text = value if isinstance(value, str) else offer.text(value)
+        return "answer"
 
     async def _end_step(self, index: int, stop: RunStopReason | None) -> RunStopReason | None:
         completion = self.record.steps[index].completion
-        self.record.steps[index] = replace(self.record.steps[index], ended=self._now())
-        await self._emit(StepEnd(index, completion.stop_reason, completion.usage, time=self._now()))
+        self.record.steps[index] = replace(self.record.steps[index], ended=self._telling.now())
+        await self._emit(
+            StepEnd(index, completion.stop_reason, completion.usage, time=self._telling.now())
+        )
         return stop
 
     async def _count_bad(self, stop: RunStopReason) -> RunStopReason | None:
         """One more reply that is of no use; too many in a row end the run."""
         self._n_bad += 1
-        if self._n_bad <= self._start.agent.max_mends:
+        limit = self.start.agent.max_mends
+        if self._n_bad <= limit:
             return None
-        await self._emit(LimitEvent("max_mends", self._start.agent.max_mends, time=self._now()))
+        await self._emit(LimitEvent("max_mends", limit, time=self._telling.now()))
         return stop
 
     async def _ask_again(self, index: int, text: str, why: str) -> RunStopReason | None:
@@ -391,10 +398,15 @@ class Loop:
             self.reason = f"the model was asked {self._n_bad} times and its last reply {why}"
         else:
             self._say(Message.user(text))
-            await self._emit(FeedbackEvent(index, text, time=self._now()))
+            await self._emit(FeedbackEvent(index, text, time=self._telling.now()))
         return stop
 
     # Models
+
+    @property
+    def opened(self) -> dict[str, Model]:
+        """Models that the outermost run opened, by spec; its children share them."""
+        return self._opened if self.parent is None else self.parent.opened
 
     def _model(self) -> Model:
         model = self.agent.model
@@ -404,18 +416,22 @@ class Loop:
             self.opened[model] = load_model(model)
         return self.opened[model]
 
-    @property
-    def opened(self) -> dict[str, Model]:
-        """Models that the outermost run opened, by spec; its children share them."""
-        return self._opened if self.parent is None else self.parent.opened
-
-    async def _instructions(self) -> str:
+    async def _instructions(self, offer: Offer) -> str:
         told = self.agent.instructions
         if callable(told):
-            self._context.agent, self._context.step = self.agent.name, len(self.record.steps)
-            made = told(self._context)
+            made = told(self._about())
             told = await made if inspect.isawaitable(made) else made
-        return told
+        if offer.output is not None and offer.output.mode == "text":
+            told = f"{told}\n\n{offer.output.instructions()}".strip()
+        return told or self._given_system()
+
+    def _given_system(self) -> str:
+        """Instructions that lead the given messages, for agents that have none."""
+        messages = self.record.messages
+        if not self.record.steps and messages and messages[0].role == "system":
+            self.record.system = self._leading = messages.pop(0).text
+            self.n_given -= 1
+        return self._leading
 
     def _conversation(self, system: str, offer: Offer) -> Conversation:
         if self.record.system is None and system and not self.record.steps:
@@ -426,16 +442,51 @@ class Loop:
         messages = (self._system, *body) if system else tuple(body)
         return Conversation(messages, offer.specs)
 
+    async def _before_model(self, conversation: Conversation) -> Conversation:
+        for hooks in self.agent.hooks:
+            if hooks.before_model is not None:
+                match await settled(hooks.before_model(self._about(), conversation)):
+                    case Stop(reason):
+                        raise Stopped(reason)
+                    case Conversation() as conversation:
+                        pass
+                    case None:
+                        pass
+        return conversation
+
+    async def _checked_completion(self, index: int, conversation: Conversation) -> Completion:
+        """The model's reply, while the input is checked beside it."""
+        guardrails = [g for g in self.agent.guardrails if g.on == "input"]
+        if index > 0 or not guardrails:
+            return await self._complete(index, conversation)
+        before = [g for g in guardrails if not g.beside]
+        question = await checked(before, self._about(), self.start.question)
+        if question != self.start.question:
+            conversation = self._replace_question(conversation, question)
+        beside = [g for g in guardrails if g.beside]
+        async with first_error(), asyncio.TaskGroup() as group:
+            group.create_task(checked(beside, self._about(), question))
+            reply = group.create_task(self._complete(index, conversation))
+        return reply.result()
+
+    def _replace_question(self, conversation: Conversation, question: str) -> Conversation:
+        messages = self.record.messages
+        n = next(i for i in reversed(range(len(messages))) if messages[i].role == "user")
+        messages[n] = Message.user(question)
+        leading = conversation.messages[: len(conversation.messages) - len(messages)]
+        return replace(conversation, messages=(*leading, *messages))
+
     async def _complete(self, index: int, conversation: Conversation) -> Completion:
         completion: Completion | None = None
-        n_shown = 0
+        n_shown = await self._discard(index)
         model = self._model()
-        async with _closed_after(model.stream(conversation, self.agent.settings)) as outputs:
+        async with closed_after(model.stream(conversation, self._settings())) as outputs:
             async for output in outputs:
                 if isinstance(output, Completion):
                     completion = output
                     continue
-                await self._emit(_delta_event(index, output, n_shown, self._now()))
+                now = self._telling.now()
+                await self._emit(delta_event(index, output, n_shown, now))
                 if isinstance(output, Retry):
                     n_shown = 0
                 elif not isinstance(output, ToolCallDelta):
@@ -447,6 +498,25 @@ class Loop:
             )
         return completion
 
+    async def _discard(self, index: int) -> int:
+        """Tell what of a broken-off reply no longer holds; how much is still shown."""
+        if self.start.earlier is None or index != self._n_before:
+            return 0
+        n = n_shown_chars(self.start.earlier, index)
+        if n:
+            reason = "the run was interrupted"
+            await self._emit(RetryEvent(index, reason, 0.0, n, time=self._telling.now()))
+        return 0
+
+    def _settings(self) -> ModelSettings:
+        output = self._offer(self.agent).output
+        settings = self.agent.settings
+        if output is None or output.mode != "native":
+            return settings
+        return replace(
+            settings, extra=settings.extra | {"response_format": output.response_format()}
+        )
+
     # Calls
 
     def _offer(self, agent: "Agent") -> Offer:
@@ -454,180 +524,20 @@ class Loop:
         if offer is None:
             offer = self._offers[id(agent)] = Offer.of(agent)
             self.record.specs.update({spec.name: spec for spec in offer.specs})
-            self.record.agents[agent.name] = agent_row(agent, self._model().spec, offer)
+            row = self.record.agents[agent.name] = agent_row(agent, self._model().spec, offer)
+            if self.start.journal is not None:
+                specs = [spec.to_openai() for spec in offer.specs]
+                self.start.journal.append("agent", {"agent": row, "tools": list(specs)})
         return offer
 
-    async def _refuse_calls(self, index: int, message: Message, why: str) -> None:
-        results = refused_results(message, why)
-        for call in message.tool_calls:
-            await self._emit(CallEvent(index, call, time=self._now()))
-        for invalid in message.invalid_tool_calls:
-            await self._emit(InvalidCallEvent(index, invalid, time=self._now()))
-        for result in results:
-            await self._emit(ResultEvent(index, result, time=self._now()))
-        self._answer(index, results)
+    def _about_calls(self, index: int) -> RunContext[Any]:
+        self._context.agent, self._context.step = self.agent.name, index
+        return self._context
 
-    async def _execute(
-        self, index: int, message: Message, offer: Offer, *, under_way: bool = False
-    ) -> list[ToolResult] | None:
-        """Answer every call of a reply; ``None`` where some wait for a person.
-
-        Args:
-            index: The step.
-            message: The reply.
-            offer: What may be called.
-            under_way: Whether calls that the record shows as begun may have taken effect.
-        """
-        seen = self._seen(CallEvent)
-        for call in message.tool_calls:
-            if call.id not in seen:
-                await self._emit(CallEvent(index, call, time=self._now()))
-        for invalid in message.invalid_tool_calls:
-            if invalid.id not in seen:
-                await self._emit(InvalidCallEvent(index, invalid, time=self._now()))
-        work = _OpenCalls(index, message)
-        self._open = work
-        begun = seen if under_way else set[str]()
-        for result in self.record.steps[index].results:
-            work.results[result.call_id] = result
-        for call in message.tool_calls:
-            if call.id in begun and call.id not in work.results:
-                known = offer.tools.get(call.name)
-                if known is None or not known.idempotent:
-                    work.results[call.id] = unanswered(call, UNKNOWN_OUTCOME)
-        calls = await self._decide(index, message, offer, work)
-        if calls is None:
-            self._open = None
-            return None
-        for invalid in message.invalid_tool_calls:
-            work.results.setdefault(invalid.id, invalid_result(invalid))
-        return await self._execute_together(index, calls, offer, work)
-
-    def _seen(self, kind: type[CallEvent] | type[ApprovalEvent]) -> set[str]:
-        """Ids of calls that the earlier part of a resumed run had an event of this kind for."""
-        earlier = self._start.earlier
-        events = () if earlier is None else earlier.events
-        return {
-            e.call.id
-            for e in events
-            if isinstance(e, CallEvent | ApprovalEvent) and type(e) is kind
-        }
-
-    async def _decide(
-        self, index: int, message: Message, offer: Offer, work: "_OpenCalls"
-    ) -> list[ToolCall] | None:
-        """The calls to execute, as a person allowed them; ``None`` to wait for one."""
-        waiting = [
-            call
-            for call in message.tool_calls
-            if call.id not in work.results and _needs_approval(offer, call)
-        ]
-        if not waiting:
-            return list(message.tool_calls)
-        asked = self._seen(ApprovalEvent)
-        for call in waiting:
-            if call.id not in asked:
-                await self._emit(ApprovalEvent(index, call, time=self._now()))
-        approve = self._approve
-        open_calls = [call for call in waiting if call.id not in self._start.decisions]
-        if open_calls and approve is None:
-            self.pending = tuple(open_calls)
-            return None
-        decided = {call.id: call for call in message.tool_calls}
-        for call in waiting:
-            decision = self._start.decisions.get(call.id)
-            if decision is None:
-                decision = await _asked(cast("ApproveFunction", approve), call)
-            await self._emit(
-                DecisionEvent(
-                    index,
-                    call.id,
-                    decision.approved,
-                    decision.arguments,
-                    decision.reason,
-                    time=self._now(),
-                )
-            )
-            if not decision.approved:
-                work.results[call.id] = unanswered(call, _refusal(decision))
-            elif decision.arguments is not None:
-                decided[call.id] = replace(call, arguments=decision.arguments)
-                work.edited.add(call.id)
-        return list(decided.values())
-
-    @property
     def _approve(self) -> ApproveFunction | None:
-        if self._start.approve is None and self.parent is not None:
-            return self.parent._approve
-        return self._start.approve
-
-    async def _execute_together(
-        self, index: int, calls: Sequence[ToolCall], offer: Offer, work: "_OpenCalls"
-    ) -> list[ToolResult]:
-        """Execute calls at the same time; their results come in the calls' order."""
-        taken_over = False
-        async with asyncio.TaskGroup() as group:
-            tasks = {
-                call.id: group.create_task(self._call(call, offer, work))
-                for call in calls
-                if call.id not in work.results
-            }
-            for id in work.order:
-                if id in tasks:
-                    await tasks[id]
-                result = work.results[id]
-                if self._target(result) is not None:
-                    if taken_over:
-                        result = work.results[id] = _late_handoff(result)
-                    taken_over = True
-                work.n_told += 1
-                await self._tell(index, result, work.durations.get(id, 0.0), offer)
-        self._open = None
-        results = [work.results[id] for id in work.order]
-        self._answer(index, results)
-        return results
-
-    async def _tell(self, index: int, result: ToolResult, duration: float, offer: Offer) -> None:
-        await self._emit(ResultEvent(index, result, duration, time=self._now()))
-        if result.full_text is not None and result.name in offer.tools:
-            limit = offer.tools[result.name].max_chars
-            await self._emit(LimitEvent("output_chars", limit, time=self._now()))
-
-    async def _call(self, call: ToolCall, offer: Offer, work: "_OpenCalls") -> None:
-        started = perf_counter()
-        known = offer.tools.get(call.name)
-        if known is None:
-            result = unknown_tool_result(call, list(offer.tools.values()))
-        else:
-            context = self._context.for_call(call.name, call.id)
-            context.agent, context.step = self.agent.name, work.index
-            result = await known.call(call.arguments, context, call.id)
-        if call.repairs:
-            result = replace(result, repairs=(*call.repairs, *result.repairs))
-        if call.id in work.edited:
-            result = replace(result, text=_edited_note(call) + result.text)
-        work.durations[call.id] = perf_counter() - started
-        work.results[call.id] = result
-
-    def _answer(self, index: int, results: Sequence[ToolResult]) -> None:
-        self.record.answer_step(index, results)
-        if self._view is not None:
-            self._view.extend(Message.from_result(result) for result in results)
-
-    def _close_calls(self, text: str) -> None:
-        """Answer what is still open, so that the record can be gone on from."""
-        work = self._open
-        if work is None:
-            return
-        self._open = None
-        calls = (*work.message.tool_calls, *work.message.invalid_tool_calls)
-        for n, call in enumerate(calls):
-            result = work.results.setdefault(call.id, unanswered(call, text))
-            if n >= work.n_told:
-                self._note(
-                    ResultEvent(work.index, result, work.durations.get(call.id, 0.0), self._now())
-                )
-        self._answer(work.index, [work.results[call.id] for call in calls])
+        if self.start.approve is None and self.parent is not None:
+            return self.parent._approve()
+        return self.start.approve
 
     async def _after_calls(
         self, index: int, completion: Completion, results: list[ToolResult] | None
@@ -637,32 +547,36 @@ class Loop:
             return "pending"
         if completion.message.tool_calls:
             self._n_bad = 0
-        final = next(
-            (r for r in results if r.name in self.agent.final_tools and not r.is_error), None
-        )
+        good = [result for result in results if not result.is_error]
+        offer = self._offer(self.agent)
+        if offer.output is not None and (given := _named(good, (FINAL_TOOL,))) is not None:
+            return await self._end_step(index, await self._accept(index, given.value, offer))
+        final = _named(good, self.agent.final_tools)
         if final is not None:
             self.output = final.value if final.value is not None else final.text
+            self.output_text = final.text
             return await self._end_step(index, "stopped_by_tool")
-        taking = next((r for r in results if self._target(r) is not None), None)
+        taking = next((r for r in good if self.execution.target(r) is not None), None)
         stop = None if taking is None else await self._hand_over(index, taking)
         return await self._end_step(index, stop)
 
     # Handoffs
 
-    def _target(self, result: ToolResult) -> "Agent | None":
-        """The agent that a tool returned, if it did: an agent is whatever ours is one of."""
-        value = result.value
-        return value if isinstance(value, type(self._start.agent)) and not result.is_error else None
-
     async def _hand_over(self, index: int, result: ToolResult) -> RunStopReason | None:
-        target = self._target(result)
+        target = self.execution.target(result)
         assert target is not None
-        limit = self._start.agent.max_handoffs
+        limit = self.start.agent.max_handoffs
         if self._n_handoffs >= limit:
-            await self._emit(LimitEvent("max_handoffs", limit, time=self._now()))
+            await self._emit(LimitEvent("max_handoffs", limit, time=self._telling.now()))
             return "handoff_limit"
         self._n_handoffs += 1
-        await self._emit(HandoffEvent(index, self.agent.name, target.name, time=self._now()))
+        for hooks in self.agent.hooks:
+            if hooks.on_handoff is not None:
+                stop = await settled(hooks.on_handoff(self._about(), self.agent.name, target.name))
+                if stop is not None:
+                    raise Stopped(stop.reason)
+        now = self._telling.now()
+        await self._emit(HandoffEvent(index, self.agent.name, target.name, time=now))
         shorten = self._offer(self.agent).filters.get(result.name)
         self.agent = target
         if shorten is not None:
@@ -672,13 +586,12 @@ class Loop:
 
     def _named(self, name: str) -> "Agent":
         """The agent of that name, from the first one and whom it may hand over to."""
-        waiting, seen = [self._start.agent], dict[str, "Agent"]()
+        waiting, seen = [self.start.agent], dict[str, "Agent"]()
         while waiting:
             agent = waiting.pop()
-            if agent.name in seen:
-                continue
-            seen[agent.name] = agent
-            waiting += [handoff.target() for handoff in agent.own_handoffs]
+            if agent.name not in seen:
+                seen[agent.name] = agent
+                waiting += [handoff.target() for handoff in agent.own_handoffs]
         if name not in seen:
             raise UsageError(
                 f"the run was with agent {name!r}; resume it with an agent that is, or hands over "
@@ -687,85 +600,25 @@ class Loop:
         return seen[name]
 
 
-@dataclass(slots=True)
-class _OpenCalls:
-    """The calls of a step while they are answered."""
-
-    index: int
-    """The step."""
-    message: Message
-    """The reply that holds them."""
-    results: dict[str, ToolResult] = field(default_factory=dict[str, ToolResult])
-    """Answers so far, by call id."""
-    durations: dict[str, float] = field(default_factory=dict[str, float])
-    """Seconds that calls took."""
-    edited: set[str] = field(default_factory=set[str])
-    """Ids of calls whose arguments a person changed."""
-    n_told: int = 0
-    """How many results were emitted."""
-
-    @property
-    def order(self) -> list[str]:
-        """The ids, in the calls' order."""
-        calls = (*self.message.tool_calls, *self.message.invalid_tool_calls)
-        return [call.id for call in calls]
+def _new_record(start: Start) -> Record:
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    return Record(start.run_id or uuid.uuid4().hex, now, metadata=start.metadata)
 
 
-@asynccontextmanager
-async def _closed_after(
-    outputs: AsyncIterator[ModelOutput],
-) -> AsyncGenerator[AsyncIterator[ModelOutput]]:
-    """Ends a model's stream with the block, also when its reader was stopped."""
-    try:
-        yield outputs
-    finally:
-        close = getattr(outputs, "aclose", None)
-        if close is not None:
-            await close()
+def _named(results: list[ToolResult], names: "tuple[str, ...] | Any") -> ToolResult | None:
+    return next((result for result in results if result.name in names), None)
 
 
-def _delta_event(index: int, output: Delta | Retry, n_shown: int, time: float) -> Event:
-    match output:
-        case TextDelta(text):
-            return TextEvent(index, text, time)
-        case ThinkingDelta(text):
-            return ThinkingEvent(index, text, time)
-        case ToolCallDelta(number, name, _, arguments):
-            return CallDeltaEvent(index, number, name, arguments, time)
-        case Retry(reason, wait):
-            return RetryEvent(index, reason, wait, n_shown, time)
+def _system_text(conversation: Conversation) -> str:
+    messages = conversation.messages
+    return messages[0].text if messages and messages[0].role == "system" else ""
 
 
-def _needs_approval(offer: Offer, call: ToolCall) -> bool:
-    known = offer.tools.get(call.name)
-    return known is not None and known.needs_approval(call.arguments)
+def _body(conversation: Conversation) -> tuple[Message, ...]:
+    return conversation.messages[1:] if _system_text(conversation) else conversation.messages
 
 
 def _has_written_call(text: str, offer: Offer) -> bool:
     """Whether a text holds a family's markup of a call, followed by the name of a tool on offer."""
     found = _CALL_MARKUP.search(text)
     return found is not None and any(name in text[found.end() :] for name in offer.tools)
-
-
-async def _asked(approve: ApproveFunction, call: ToolCall) -> Decision:
-    made = approve(call)
-    answer = await made if inspect.isawaitable(made) else made
-    return answer if isinstance(answer, Decision) else Decision(answer)
-
-
-def _refusal(decision: Decision) -> str:
-    reason = f": {decision.reason}" if decision.reason else ""
-    return f"A person refused this call{reason}. It was not executed."
-
-
-def _edited_note(call: ToolCall) -> str:
-    return f"[A person changed the arguments to {dump_json(call.arguments)}.]\n"
-
-
-def _late_handoff(result: ToolResult) -> ToolResult:
-    return ToolResult(
-        result.call_id,
-        result.name,
-        "Not handed over: another agent had already taken over in this reply.",
-        is_error=True,
-    )

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from antiphon.agent._output import Output
 from antiphon.errors import UsageError
 from antiphon.messages import JsonObject, ToolSpec
 from antiphon.tools import Tool, tool, valid_name
@@ -19,6 +20,8 @@ class Offer:
     """Every tool, in the order shown."""
     specs: tuple[ToolSpec, ...] = ()
     """What the model sees of them."""
+    output: Output | None = None
+    """The type of the answer, where it is not text."""
     filters: "dict[str, InputFilter]" = field(default_factory=dict[str, Any])
     """By the handoff tool's name: what the next agent is shown."""
 
@@ -32,8 +35,16 @@ class Offer:
         offer = cls({item.name: item for item in agent.own_tools})
         for handoff in agent.own_handoffs:
             offer.add(handoff, agent.name)
+        if agent.output_type is not str:
+            offer.output = Output(agent.output_type, agent.output_mode)
+            if offer.output.tool is not None:
+                offer.tools[offer.output.tool.name] = offer.output.tool
         offer.specs = tuple(item.spec for item in offer.tools.values())
         return offer
+
+    def text(self, value: Any) -> str:
+        """An answer as text, for the record."""
+        return str(value) if self.output is None else self.output.text(value)
 
     def add(self, handoff: "Handoff", agent: str) -> None:
         """Offer a handoff as a tool."""

@@ -3,17 +3,24 @@
 Nothing here decides or waits.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, cast
 
-from antiphon.events import Event, RunEnd, RunStopReason, Step, Trajectory, body_of, is_json
+from antiphon.events import (
+    Event,
+    RunEnd,
+    RunStopReason,
+    Step,
+    StepEnd,
+    Trajectory,
+    body_of,
+    is_json,
+)
 from antiphon.messages import (
     Conversation,
     JsonObject,
     JsonValue,
     Message,
-    ToolResult,
     ToolSpec,
     Usage,
 )
@@ -50,11 +57,17 @@ class Record:
 
     @classmethod
     def of(cls, trajectory: Trajectory) -> "Record":
-        """The record of a run that goes on: all but its end."""
+        """The record of a run that goes on: all but its end.
+
+        An unfinished step has said its reply and no more; its results are said when it is finished.
+        """
         conversation = trajectory.conversation
         body = body_of(conversation)
         led = len(body) < len(conversation.messages)
         ended = bool(trajectory.events) and isinstance(trajectory.events[-1], RunEnd)
+        last = trajectory.steps[-1] if trajectory.steps else None
+        if last is not None and not is_finished(trajectory, len(trajectory.steps) - 1):
+            body = body[: last.n_prompt_messages + is_said(last.completion.message)]
         return cls(
             id=trajectory.id,
             started_at=trajectory.started_at,
@@ -75,11 +88,6 @@ class Record:
         """What this run and its children cost so far."""
         return sum((child.total_usage for child in self.children), self.usage)
 
-    def answer_step(self, index: int, results: Sequence[ToolResult]) -> None:
-        """Keep the results of a step's calls, and show them to the next step."""
-        self.steps[index] = replace(self.steps[index], results=tuple(results))
-        self.messages.extend(Message.from_result(result) for result in results)
-
     def trajectory(
         self, stop_reason: RunStopReason, output: str, error: str, state: dict[str, Any]
     ) -> Trajectory:
@@ -97,7 +105,22 @@ class Record:
             started_at=self.started_at,
             error=error,
             metadata=self.metadata,
-            state={key: cast("JsonValue", v) for key, v in state.items() if is_json(v)},
+            state=json_state(state),
             children=tuple(self.children),
             call_id=self.call_id,
         )
+
+
+def json_state(state: dict[str, Any]) -> JsonObject:
+    """Context variables as far as they are JSON."""
+    return {key: cast("JsonValue", value) for key, value in state.items() if is_json(value)}
+
+
+def is_finished(trajectory: Trajectory, index: int) -> bool:
+    """Whether the record has the end of a step."""
+    return any(isinstance(e, StepEnd) and e.step == index for e in reversed(trajectory.events))
+
+
+def is_said(message: Message) -> bool:
+    """Whether a reply joins the conversation; an empty one does not."""
+    return bool(message.parts or message.tool_calls or message.invalid_tool_calls)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from antiphon.agent._calls import Ids
 from antiphon.agent._history import mend
-from antiphon.agent._loop import CURRENT, ApproveFunction, Decision, Loop, Start
+from antiphon.agent._loop import CURRENT, Loop
+from antiphon.agent._start import ApproveFunction, Decision, Start
 from antiphon.errors import ModelError, RunError, UsageError
 from antiphon.events import Event, RunStopReason, Step, Trajectory, body_of
 from antiphon.messages import Conversation, Message, ToolCall, Usage
@@ -282,7 +283,7 @@ class Run:
             text=trajectory.output,
             value=loop.output,
             error=loop.error,
-            pending=loop.pending,
+            pending=loop.execution.pending,
             n_given=loop.n_given,
         )
 

@@ -26,8 +26,15 @@ from antiphon.events._event import (
     TextEvent,
     ThinkingEvent,
 )
-from antiphon.events._json import dump_row, event_from_row, event_to_row, is_json
-from antiphon.events._trajectory import Step, Trajectory, body_of
+from antiphon.events._json import (
+    dump_row,
+    event_from_row,
+    event_to_row,
+    is_json,
+    result_from_row,
+    result_to_row,
+)
+from antiphon.events._trajectory import Step, Trajectory, body_of, step_from_row, step_to_row
 
 __all__ = [
     "ApprovalEvent",
@@ -56,4 +63,8 @@ __all__ = [
     "event_from_row",
     "event_to_row",
     "is_json",
+    "result_from_row",
+    "result_to_row",
+    "step_from_row",
+    "step_to_row",
 ]

@@ -219,27 +219,39 @@ def _steps_to_rows(trajectory: Trajectory) -> list[JsonValue]:
     rows: list[JsonValue] = []
     last: Step | None = None
     for step in trajectory.steps:
+        row = step_to_row(step, last)
         n = step.n_prompt_messages
-        row: JsonObject = {
-            "agent": step.agent,
-            "n_prompt_messages": n,
-            "started": step.started,
-            "ended": step.ended,
-        }
-        if last is None or step.system != last.system:
-            row["system"] = step.system
-        if last is None or step.tools != last.tools:
-            row["tools"] = list(step.tools)
-        if step.shown is not None:
-            row["shown"] = [message_to_row(message) for message in step.shown]
-        row["completion"] = _completion_to_row(step.completion, last.completion if last else None)
-        if not (n < len(messages) and messages[n] == step.completion.message):
-            row["message"] = message_to_row(step.completion.message)
-        if step.results:
-            row["results"] = [result_to_row(result) for result in step.results]
+        if n < len(messages) and messages[n] == step.completion.message:
+            del row["message"]
         rows.append(row)
         last = step
     return rows
+
+
+def step_to_row(step: Step, last: Step | None = None) -> JsonObject:
+    """A step as one JSON object, told by how it differs from the step before.
+
+    Args:
+        step: The step.
+        last: The step before it, if there is one.
+    """
+    row: JsonObject = {
+        "agent": step.agent,
+        "n_prompt_messages": step.n_prompt_messages,
+        "started": step.started,
+        "ended": step.ended,
+    }
+    if last is None or step.system != last.system:
+        row["system"] = step.system
+    if last is None or step.tools != last.tools:
+        row["tools"] = list(step.tools)
+    if step.shown is not None:
+        row["shown"] = [message_to_row(message) for message in step.shown]
+    row["completion"] = _completion_to_row(step.completion, last.completion if last else None)
+    row["message"] = message_to_row(step.completion.message)
+    if step.results:
+        row["results"] = [result_to_row(result) for result in step.results]
+    return row
 
 
 def _completion_to_row(completion: Completion, last: Completion | None) -> JsonObject:
@@ -345,15 +357,25 @@ def _steps_from_rows(
     for index, row in enumerate(rows):
         last = steps[-1] if steps else None
         try:
-            steps.append(_step_from_row(row, last, messages))
+            steps.append(step_from_row(row, last, messages))
         except DataError as error:
             raise DataError(f"step {index}: {error}") from error
     return tuple(steps)
 
 
-def _step_from_row(
-    row: Mapping[str, Any], last: Step | None, messages: tuple[Message, ...]
+def step_from_row(
+    row: Mapping[str, Any], last: Step | None = None, messages: tuple[Message, ...] = ()
 ) -> Step:
+    """Read a step.
+
+    Args:
+        row: The row.
+        last: The step before it, if there is one.
+        messages: The conversation's body, for a step whose answer is told by its place in it.
+
+    Raises:
+        DataError: A field is missing or has the wrong type.
+    """
     n: int = take(row, "n_prompt_messages", int, 0)
     message: Message
     if "message" in row:

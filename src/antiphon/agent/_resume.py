@@ -1,0 +1,57 @@
+"""Where the record of a run ends, for a run that goes on from it."""
+
+from antiphon.agent._record import is_finished
+from antiphon.events import (
+    CallDeltaEvent,
+    Event,
+    HandoffEvent,
+    RetryEvent,
+    RunEnd,
+    StepStart,
+    TextEvent,
+    ThinkingEvent,
+    Trajectory,
+)
+
+_DELTAS = (StepStart, TextEvent, ThinkingEvent, CallDeltaEvent, RetryEvent)
+
+
+def unfinished(earlier: Trajectory | None) -> int | None:
+    """The step of a record that has a reply and no end."""
+    if earlier is None or not earlier.steps:
+        return None
+    last = len(earlier.steps) - 1
+    return None if is_finished(earlier, last) else last
+
+
+def told_again(earlier: Trajectory | None, step: int | None) -> list[Event]:
+    """The events of a record that finishing its last step will make once more."""
+    if earlier is None:
+        return []
+    events: list[Event] = [e for e in earlier.events if not isinstance(e, RunEnd)]
+    index = len(earlier.steps) if step is None else step
+    own = [e for e in events if getattr(e, "step", None) == index]
+    if step is None:
+        return [e for e in own if isinstance(e, StepStart)]
+    begin = max((n for n, e in enumerate(events) if isinstance(e, _DELTAS)), default=-1)
+    return events[begin + 1 :]
+
+
+def speaker(earlier: Trajectory, *, finished: bool) -> str:
+    """The name of the agent whose turn it is."""
+    last = len(earlier.steps) - 1
+    for event in reversed(earlier.events):
+        if finished and isinstance(event, HandoffEvent) and event.step == last:
+            return event.target
+    return earlier.steps[last].agent
+
+
+def n_shown_chars(earlier: Trajectory, index: int) -> int:
+    """How much of a reply that was broken off is still shown, in characters."""
+    n = 0
+    for event in earlier.events:
+        if isinstance(event, TextEvent | ThinkingEvent) and event.step == index:
+            n += len(event.text)
+        elif isinstance(event, RetryEvent) and event.step == index:
+            n = 0
+    return n

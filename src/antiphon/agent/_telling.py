@@ -1,0 +1,70 @@
+"""How a run tells what happens: recorded, kept in the journal, then shown, in this order.
+
+A run that goes on from a record does its last, unfinished step once more from what is known.  The
+events that the record already has are recognised and not told again, so that a resumed run has the
+events of one that was never broken off.
+"""
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
+from time import perf_counter
+from typing import TypeAlias
+
+from antiphon.agent._start import Journal
+from antiphon.events import Event, ResultEvent, event_to_row
+
+Shown: TypeAlias = Callable[[], Awaitable[None]]
+"""Awaited after each event, until whoever looks wants the next one."""
+
+
+class Telling:
+    """The events of one run, as they happen."""
+
+    def __init__(
+        self, events: list[Event], shown: Shown, journal: Journal | None, told: Iterable[Event]
+    ) -> None:
+        """Set up.
+
+        Args:
+            events: Where events are recorded; holds those of a run that goes on.
+            shown: Awaited after each event.
+            journal: Where events are kept before they are shown.
+            told: Events of the unfinished step, which will come once more.
+        """
+        self.events = events
+        self._shown = shown
+        self._journal = journal
+        self._told = deque(told)
+        self._begun = perf_counter() - (events[-1].time if events else 0.0)
+
+    def now(self) -> float:
+        """Seconds since the run began, the time before it was broken off included."""
+        return round(perf_counter() - self._begun, 6)
+
+    def note(self, event: Event) -> bool:
+        """Record an event without waiting for whoever looks; whether it was new."""
+        if self._told:
+            if _same(self._told[0], event):
+                self._told.popleft()
+                return False
+            self._told.clear()
+        if self._journal is not None:
+            self._journal.append("event", event_to_row(event))
+        self.events.append(event)
+        return True
+
+    async def emit(self, event: Event) -> None:
+        """Record an event and wait until whoever looks wants the next one."""
+        if self.note(event):
+            await self._shown()
+
+    async def shown(self) -> None:
+        """Wait until whoever looks wants more."""
+        await self._shown()
+
+
+def _same(a: Event, b: Event) -> bool:
+    if isinstance(a, ResultEvent) and isinstance(b, ResultEvent):
+        return a.result.call_id == b.result.call_id
+    return type(a) is type(b) and replace(a, time=b.time) == b
