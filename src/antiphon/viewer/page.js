@@ -549,9 +549,9 @@ function showRecord(index) {
   view.tabs = view.sections.map(([label, n], i) => h("button", {
     type: "button", role: "tab", id: `tab-${i}`, "aria-controls": "panel", onclick: () => showTab(i),
   }, label, n === null ? null : " ", n === null ? null : h("span", "n", number(n))));
-  view.panel = h("main", { id: "panel", role: "tabpanel", tabindex: "-1" });
+  view.panel = h("div", { id: "panel", role: "tabpanel", tabindex: "-1" });
   const tablist = h("div", { class: "tabs", role: "tablist", "aria-label": "Views", onkeydown: moveTab }, view.tabs);
-  view.body.replaceChildren(hero(record), tablist, view.panel);
+  view.body.replaceChildren(hero(record), tablist, h("main", "", view.panel));
   document.querySelectorAll(".picker button").forEach((b, i) => b.setAttribute("aria-current", String(i === index)));
   showTab(0);
 }
