@@ -23,7 +23,8 @@ def formats() -> str:
     rows = ["| format | writes | models | variants |", "| --- | --- | --- | --- |"]
     for name in list_formats():
         module = importlib.import_module(f"antiphon.formats.{name}")
-        sentence = (module.__doc__ or "").strip().splitlines()[0]
+        paragraph = " ".join((module.__doc__ or "").partition("\n\n")[0].split())
+        sentence = paragraph.partition(". ")[0]
         writes = sentence.partition(": ")[2] if ": " in sentence else sentence
         fmt = cast("Any", get_format(name))
         models = ", ".join(f"`{model}`" for model in getattr(fmt, "models", ()))
@@ -34,7 +35,7 @@ def formats() -> str:
 
 def _prose(text: str) -> str:
     """Text for a table's cell: markup in it becomes code."""
-    marked = re.sub(r"<[^<>\s]+>", lambda mark: f"`{mark[0]}`", text)
+    marked = re.sub(r"``(.*?)``|<[^<>\s]+>", lambda mark: f"`{mark[1] or mark[0]}`", text)
     return marked.replace("|", "\\|").rstrip(".")
 
 
