@@ -32,10 +32,10 @@ import numpy as np
 import torch
 import torch.distributed as distributed
 import torch.multiprocessing
-from antiphon.datasets import read_row
 from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM, GgufConfig
 
+from antiphon.datasets import read_row
 from antiphon.encode import Encoder, TrainingExample, load_tokenizer
 from antiphon.formats import get_format
 

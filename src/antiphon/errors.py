@@ -16,7 +16,7 @@
     │   ├── RateLimitError                     the server asks to wait; has retry_after in seconds
     │   ├── ContextLengthError                 the conversation is longer than the model's context
     │   └── ModelResponseError                 the server answered something that is no completion
-    ├── ToolError (RuntimeError)               raised by a tool: its message is what the model is told
+    ├── ToolError (RuntimeError)               raised by a tool: the message is what the model reads
     └── RunError (RuntimeError)                a run that cannot start or go on
 
 A message says what happened, what was given and what to do, in one line.  What a *model* did wrong

@@ -6,11 +6,9 @@ not trained, which later versions train.
 
 from typing import Any
 
-import pytest
-
 from antiphon.datasets import read_row
 from antiphon.encode import Encoder, FastTokenizer
-from antiphon.formats import Format, get_format
+from antiphon.formats import get_format
 
 CALL = '{"name": "realtime_aqi", "arguments": {"city": "%s"}}'
 RESULT = '{"city": "%s", "aqi": "%s", "unit": "%s"}'
