@@ -3,12 +3,14 @@
 import os
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from antiphon.viewer import Record, render_page
+from antiphon.messages import Conversation, Message
+from antiphon.viewer import Encoding, Record, Span, render_page
 from sample_runs import HOSTILE, hostile_record, rich_encoding, rich_run
 
 if TYPE_CHECKING:
@@ -145,6 +147,28 @@ def test_a_token_tells_its_weight_and_is_coloured_by_it(page: "Page", tmp_path: 
     paint = "e => getComputedStyle(e).backgroundColor"
     weights = {w: tokens.filter(has_text=t).evaluate(paint) for w, t in WEIGHED.items()}
     assert len(set(weights.values())) == len(WEIGHED)
+
+
+def test_each_conversation_of_a_run_has_its_tokens(page: "Page", tmp_path: Path) -> None:
+    other = Encoding((Span("elsewhere", 1.0, "written", 7),), "qwen3", "default", "qwen3")
+    _open(page, tmp_path, Record(rich_run(), "run.json", (rich_encoding(), other)))
+
+    page.keyboard.press("4")
+    page.get_by_role("button", name="Conversation 2").click()
+
+    assert page.locator(".tok").all_inner_texts() == ["elsewhere"]
+
+
+def test_children_of_a_run_are_a_click_or_a_key_away(page: "Page", tmp_path: Path) -> None:
+    child = replace(rich_run(), conversation=Conversation((Message.user("and you?"),)))
+    run = replace(rich_run(), children=(replace(child, call_id="c1"),))
+    _open(page, tmp_path, Record(run, "run.json"))
+
+    page.keyboard.press("]")
+    assert page.locator("h1").inner_text() == "and you?"
+    page.locator(".picker button").first.click()
+
+    assert page.locator("h1").inner_text().startswith("What is the weather")
 
 
 WEIGHED = {0: "weather", 0.5: " it", 1: "look", 2: "Action"}
