@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import antiphon
 from antiphon.cli._main import COMMANDS, available, parse
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -89,6 +90,16 @@ def test_what_a_page_links_to_is_there(page: Path) -> None:
 
 def test_the_architecture_fits_in_150_lines() -> None:
     assert len((ROOT / "ARCHITECTURE.md").read_text("utf-8").splitlines()) < 150
+
+
+def test_the_map_marks_the_rooms_that_are_not_there_and_no_other() -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    rows = re.findall(r"^\| `(\w+)`( \*)? \| [^|]*\| ", page, re.MULTILINE)
+    source = Path(antiphon.__file__).parent
+
+    there = {name for name, _ in rows if list(source.glob(f"{name}*"))}
+
+    assert there == {name for name, planned in rows if not planned}
 
 
 def test_a_print_with_a_comment_is_expected_and_other_lines_are_not() -> None:
