@@ -1,11 +1,13 @@
 """What completes a conversation.  Start with `_model.py`: one Protocol, one streaming method.
 
 `load_model` (`_load.py`) finds a Model by its spec.  Behind an HTTP API: `_remote.py` streams and
-repeats, a dialect (`_chat.py`) knows the JSON, `_http.py` the wire.  In this process: `_gguf.py`
+repeats, a dialect (`_chat.py`, `_responses.py`, `_anthropic.py`) knows the JSON, `_http.py` the
+wire; `_raw.py` continues text with a Format of ours.  In this process: `_gguf.py`
 over llama.cpp (`_llama.py`), with weights from `_weights.py` and `_catalog.py`.  By script or
 record: `_scripted.py`, `_replay.py`.
 """
 
+from antiphon.models._fallback import FallbackModel
 from antiphon.models._http import Timeouts
 from antiphon.models._load import load_model
 from antiphon.models._model import Model, ModelOutput, ModelSettings, Retry
@@ -16,6 +18,7 @@ from antiphon.models._scripted import Answer, AnswerFunction, ScriptedModel, rea
 __all__ = [
     "Answer",
     "AnswerFunction",
+    "FallbackModel",
     "Model",
     "ModelOutput",
     "ModelSettings",

@@ -18,6 +18,7 @@ from antiphon.messages import (
     Delta,
     ImagePart,
     JsonObject,
+    JsonValue,
     Message,
     Part,
     StopReason,
@@ -32,6 +33,7 @@ from antiphon.messages import (
 )
 from antiphon.models._calls import CallCollector
 from antiphon.models._dialect import Dialect, Once, Reader, Request, sampling_of
+from antiphon.models._history import Sent, sent_messages
 from antiphon.models._model import ModelSettings
 from antiphon.models._wire import count_of, image_url, json_bytes, text_of
 
@@ -113,91 +115,54 @@ class ChatDialect:
         return self._written.get(spec) or self._written.put(spec, json_bytes(spec.to_openai()))
 
     def _messages(self, messages: tuple[Message, ...]) -> Iterator[bytes]:
-        open_calls: list[tuple[str, str]] = []  # (our id, the id that was sent), not yet answered
-        images: list[ImagePart] = []
-        for index, message in enumerate(messages):
-            if message.role != "tool" and images:
-                yield _images_from_tools(images)
+        images: list[ImagePart] = []  # of tools, whose messages hold text only
+        for sent in sent_messages(messages):
+            if sent.message.role != "tool" and images:
+                yield json_bytes({"role": "user", "content": _content(images)})
                 images = []
-            if message.role == "assistant":
-                sent = _sent_ids(message, index)
-                open_calls = list(zip(_own_ids(message), sent, strict=True))
-                yield self._assistant(message, sent)
-            elif message.role == "tool":
-                images.extend(message.images)
-                yield self._tool_message(message, open_calls)
-            else:
-                yield self._written.get(message) or self._written.put(
-                    message, json_bytes({"role": message.role, "content": _content(message.parts)})
-                )
+            made = self._written.get(sent.message) if sent.natural else None
+            if made is None:
+                made = json_bytes(self._row(sent))
+                if sent.natural:
+                    self._written.put(sent.message, made)
+            yield made
+            if sent.message.role == "tool":
+                images.extend(sent.message.images)
         if images:
-            yield _images_from_tools(images)
+            yield json_bytes({"role": "user", "content": _content(images)})
 
-    def _assistant(self, message: Message, sent: list[str]) -> bytes:
-        natural = sent == _own_ids(message)
-        made = self._written.get(message) if natural else None
-        if made is None:
-            made = json_bytes(self._assistant_row(message, sent))
-            if natural:
-                self._written.put(message, made)
-        return made
+    def _row(self, sent: Sent) -> JsonObject:
+        message = sent.message
+        if message.role == "assistant":
+            return self._assistant_row(sent)
+        if message.role != "tool":
+            return {"role": message.role, "content": _content(message.parts)}
+        if sent.result_of is None:  # strict servers refuse a result without its call
+            return {"role": "user", "content": sent.orphan_text}
+        return {"role": "tool", "tool_call_id": sent.result_of, "content": message.text}
 
-    def _assistant_row(self, message: Message, sent: list[str]) -> JsonObject:
-        calls: list[Any] = []
-        for call, id in zip(message.tool_calls, sent, strict=False):
-            calls.append(_call_row(id, call.name, dump_json(call.arguments)))
-        unnamed = [call.raw for call in message.invalid_tool_calls if not call.name]
-        for call, id in zip(_answerable(message), sent[len(message.tool_calls) :], strict=True):
-            calls.append(_call_row(id, call.name, dump_json({"invalid_arguments": call.raw})))
-        text = message.text + "".join(unnamed)
+    def _assistant_row(self, sent: Sent) -> JsonObject:
+        calls: list[JsonValue] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": dump_json(call.arguments)},
+            }
+            for call in sent.calls
+        ]
+        text = sent.text
         row: JsonObject = {"role": "assistant", "content": text if text or not calls else None}
-        if message.reasoning and self.reasoning_field:
-            row[self.reasoning_field] = message.reasoning
+        if sent.message.reasoning and self.reasoning_field:
+            row[self.reasoning_field] = sent.message.reasoning
         if calls:
             row["tool_calls"] = calls
         return row
-
-    def _tool_message(self, message: Message, open_calls: list[tuple[str, str]]) -> bytes:
-        own = message.tool_call_id
-        place = next((n for n, call in enumerate(open_calls) if call[0] == own), None)
-        if place is None:  # strict servers refuse a result without its call
-            text = f"Result of {message.name or 'a tool'}:\n{message.text}"
-            return json_bytes({"role": "user", "content": text})
-        sent = open_calls.pop(place)[1]
-        made = self._written.get(message) if own == sent else None
-        if made is None:
-            row: JsonObject = {"role": "tool", "tool_call_id": sent, "content": message.text}
-            made = json_bytes(row)
-            if own == sent:
-                self._written.put(message, made)
-        return made
 
 
 def _tool_choice(choice: str) -> Any:
     if choice == "required":
         return choice
     return {"type": "function", "function": {"name": choice}}
-
-
-def _call_row(id: str, name: str, arguments: str) -> JsonObject:
-    return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
-
-
-def _answerable(message: Message) -> list[Any]:
-    """Invalid calls that have a name, and so can be sent back as calls."""
-    return [call for call in message.invalid_tool_calls if call.name]
-
-
-def _own_ids(message: Message) -> list[str]:
-    return [call.id for call in (*message.tool_calls, *_answerable(message))]
-
-
-def _sent_ids(message: Message, index: int) -> list[str]:
-    """An id for each call: its own, or one made of its place where it has none or it is taken."""
-    sent: list[str] = []
-    for n, id in enumerate(_own_ids(message)):
-        sent.append(id if id and id not in sent else f"call_{index}_{n}")
-    return sent
 
 
 def _content(parts: Iterable[Part]) -> Any:
@@ -210,11 +175,6 @@ def _content(parts: Iterable[Part]) -> Any:
         else {"type": "image_url", "image_url": {"url": image_url(part.source)}}
         for part in kept
     ]
-
-
-def _images_from_tools(images: list[ImagePart]) -> bytes:
-    """Tool messages hold text only, so their images follow in a user message."""
-    return json_bytes({"role": "user", "content": _content(images)})
 
 
 class ChatReader:

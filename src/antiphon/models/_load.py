@@ -3,8 +3,9 @@
 import logging
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from antiphon.errors import ModelAuthError, ModelNotFoundError, UsageError, clip
@@ -14,9 +15,13 @@ from antiphon.models._catalog import Card, card_named
 from antiphon.models._model import Model, ModelSettings
 from antiphon.models._spec import ModelSpec, parse_spec
 
+if TYPE_CHECKING:
+    from antiphon.models._dialect import Dialect
+
 _log = logging.getLogger(__name__)
 
 OPENAI_URL = "https://api.openai.com/v1"
+ANTHROPIC_URL = "https://api.anthropic.com/v1"
 OLLAMA_URL = "http://127.0.0.1:11434"
 
 
@@ -61,6 +66,17 @@ def _openai(spec: ModelSpec, environ: Mapping[str, str]) -> Model:
     return _remote(spec, _Endpoint(base_url, key, "OPENAI_API_KEY", field))
 
 
+def _anthropic(spec: ModelSpec, environ: Mapping[str, str]) -> Model:
+    base_url = environ.get("ANTHROPIC_BASE_URL") or ANTHROPIC_URL
+    key = environ.get("ANTHROPIC_API_KEY") or None
+    if key is None and base_url == ANTHROPIC_URL:
+        raise ModelAuthError(f"{spec.text} needs a key; set ANTHROPIC_API_KEY")
+    if not base_url.rstrip("/").endswith("/v1"):
+        base_url = f"{base_url.rstrip('/')}/v1"  # others write it without
+    spec = replace(spec, options={"api": "anthropic"} | spec.options)
+    return _remote(spec, _Endpoint(base_url, key, "ANTHROPIC_API_KEY"))
+
+
 def _ollama(spec: ModelSpec, environ: Mapping[str, str]) -> Model:
     base_url = ollama_url(environ.get("OLLAMA_HOST", ""))
     key = environ.get("OLLAMA_API_KEY") or None
@@ -89,20 +105,41 @@ def _http(spec: ModelSpec, environ: Mapping[str, str]) -> Model:
 
 
 def _remote(spec: ModelSpec, endpoint: _Endpoint) -> Model:
-    from antiphon.models._chat import ChatDialect
     from antiphon.models._remote import RemoteModel
 
     if spec.format:
         return _completing(spec, endpoint)
-    _no_options(spec)
     return RemoteModel(
         spec.text,
-        ChatDialect(spec.name, max_tokens_field=endpoint.max_tokens_field),
+        _dialect(spec, endpoint),
         base_url=endpoint.base_url,
         model=spec.name,
         key=endpoint.key,
         key_name=endpoint.key_name,
     )
+
+
+def _dialect(spec: ModelSpec, endpoint: _Endpoint) -> "Dialect":
+    from antiphon.models._anthropic import AnthropicDialect
+    from antiphon.models._chat import ChatDialect
+    from antiphon.models._responses import ResponsesDialect
+
+    options = dict(spec.options)
+    api = options.pop("api", "chat")
+    if options:
+        raise UsageError(
+            f"{clip(spec.text)} uses the server's own tool calling, so "
+            f"{', '.join(options)} means nothing; options belong to a format=..."
+        )
+    match api:
+        case "chat":
+            return ChatDialect(spec.name, max_tokens_field=endpoint.max_tokens_field)
+        case "responses":
+            return ResponsesDialect(spec.name)
+        case "anthropic":
+            return AnthropicDialect(spec.name)
+        case _:
+            raise UsageError(f"no API named {clip(api)}; known: chat, responses, anthropic")
 
 
 def _completing(spec: ModelSpec, endpoint: _Endpoint) -> Model:
@@ -183,6 +220,14 @@ def _engine_options(spec: ModelSpec) -> tuple[_EngineOptions, JsonObject]:
     ), variants
 
 
+def _hf(spec: ModelSpec, environ: Mapping[str, str]) -> Model:
+    from antiphon.models._transformers import TransformersModel
+
+    return TransformersModel(
+        spec.text, spec.name, _format_of(spec.format or spec.name, spec.options)
+    )
+
+
 def _script(spec: ModelSpec, environ: Mapping[str, str]) -> Model:
     from antiphon.models._scripted import ScriptedModel, read_script
 
@@ -196,19 +241,13 @@ def _format_of(name: str, variants: JsonObject) -> Format:
     return get_format(name, **variants)
 
 
-def _no_options(spec: ModelSpec) -> None:
-    if spec.options:
-        raise UsageError(
-            f"{clip(spec.text)} uses the server's own tool calling, so "
-            f"{', '.join(spec.options)} means nothing; options belong to a format=..."
-        )
-
-
 _LOADERS: dict[str, Callable[[ModelSpec, Mapping[str, str]], Model]] = {
     "local": _local,
     "openai": _openai,
+    "anthropic": _anthropic,
     "ollama": _ollama,
     "http": _http,
+    "hf": _hf,
     "gguf": _gguf,
     "script": _script,
 }

@@ -14,14 +14,20 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from antiphon.errors import ModelConnectionError, ModelError, ModelResponseError, clip
+from antiphon.errors import (
+    ModelConnectionError,
+    ModelError,
+    ModelResponseError,
+    RateLimitError,
+    clip,
+)
 from antiphon.messages import Completion, Conversation, Delta
 from antiphon.models._chat import ChatDialect
 from antiphon.models._dialect import Dialect, Reader, Request
 from antiphon.models._http import HttpClient, Response, Timeouts
 from antiphon.models._model import Model, ModelOutput, ModelSettings, Retry
 from antiphon.models._refusals import ServerFailedError, error_of_event, error_of_response
-from antiphon.models._retries import RetryPolicy
+from antiphon.models._retries import RetryPolicy, gate_of
 from antiphon.models._sse import LineDecoder, SseDecoder
 
 _log = logging.getLogger(__name__)
@@ -56,6 +62,7 @@ class Endpoint:
         self._key_name = key_name
         self._retries = retries or RetryPolicy()
         self._client = HttpClient(timeouts)
+        self._gate = gate_of(self.base_url, model, json.dumps(self._headers, sort_keys=True))
         self._reached = False
 
     async def ask(self, request: Request) -> AsyncGenerator[ModelOutput, None]:
@@ -66,6 +73,7 @@ class Endpoint:
         """
         n_tries = 0
         while True:
+            await self._gate.wait()
             try:
                 async with aclosing(self._attempt(request)) as outputs:
                     async for output in outputs:
@@ -77,6 +85,8 @@ class Endpoint:
                 if wait is None or self._never_reached(error):
                     raise _tried(error, n_tries) from error
                 reason = str(error)
+                if isinstance(error, RateLimitError):
+                    self._gate.close_for(wait)
             _log.debug("%s: asking again in %.2f s: %s", self.base_url, wait, reason)
             yield Retry(reason, wait)
             await asyncio.sleep(wait)

@@ -5,7 +5,9 @@ answer that is none.  A refused key, an unknown model, a conversation that is to
 malformed request stay what they are.
 """
 
+import asyncio
 import random
+import time
 from dataclasses import dataclass
 
 from antiphon.errors import (
@@ -14,6 +16,32 @@ from antiphon.errors import (
     ModelResponseError,
     RateLimitError,
 )
+
+
+class Gate:
+    """Closed while a server asks to wait; all models of this process that ask it with one key
+    wait."""
+
+    def __init__(self) -> None:
+        """An open gate."""
+        self._open_at = 0.0
+
+    async def wait(self) -> None:
+        """Wait until the gate is open."""
+        while (left := self._open_at - time.monotonic()) > 0:
+            await asyncio.sleep(left)
+
+    def close_for(self, seconds: float) -> None:
+        """Keep the gate closed for at least so long."""
+        self._open_at = max(self._open_at, time.monotonic() + seconds)
+
+
+_gates: dict[tuple[str, str, str], Gate] = {}
+
+
+def gate_of(base_url: str, model: str, key: str) -> Gate:
+    """The gate that this process shares for one model behind one key."""
+    return _gates.setdefault((base_url, model, key), Gate())
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
 """A model's spec as text: how it is taken apart.
 
-    local   local/<name>   openai/<name>   ollama/<name>   http://host:port/v1#<name>
-    hf/<id or directory>   gguf/<file>   script/<file>
+    local   local/<name>   openai/<name>   anthropic/<name>   ollama/<name>
+    http://host:port/v1#<name>   hf/<id or directory>   gguf/<file>   script/<file>
 
-each optionally with ``?format=<family>&<variant>=<value>``.  Nothing is opened here.
+each optionally with ``?format=<family>&<variant>=<value>``; those behind an API also with
+``?api=chat``, ``responses`` or ``anthropic`` for its dialect.  Nothing is opened here.
 """
 
 import re
@@ -13,10 +14,10 @@ from urllib.parse import urlsplit
 from antiphon.errors import UnknownNameError, UsageError, clip
 from antiphon.messages import JsonObject, JsonValue
 
-KINDS = ("local", "openai", "ollama", "gguf", "script")
+KINDS = ("local", "openai", "anthropic", "ollama", "hf", "gguf", "script")
 _FORMS = (
-    "local, local/<name>, openai/<name>, ollama/<name>, http://host:port/v1#<name>, "
-    "hf/<id or directory>, gguf/<file>, script/<file>"
+    "local, local/<name>, openai/<name>, anthropic/<name>, ollama/<name>, "
+    "http://host:port/v1#<name>, hf/<id or directory>, gguf/<file>, script/<file>"
 )
 _QUERY = re.compile(r"\?(?=[A-Za-z_]\w*=)([^?]*)$")
 
