@@ -290,6 +290,49 @@ def test_a_call_of_a_cut_answer_is_never_valid_even_if_it_parses(
     assert completion.message.invalid_tool_calls[0].raw == arguments
 
 
+IN_TEXT = '<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>'
+
+
+@pytest.mark.parametrize("size", [1, 4, 1000])
+def test_a_call_that_a_server_left_in_the_text_is_read_as_one(size: int) -> None:
+    text = f"Let me add. {IN_TEXT}"
+    pieces = [text[i : i + size] for i in range(0, len(text), size)]
+
+    outputs, _ = ask(stream(*(chat({"content": piece}) for piece in pieces), chat({}, "stop")))
+
+    message = completion_of(outputs).message
+    assert text_of(outputs) == message.text == "Let me add. "
+    assert [(c.name, c.arguments) for c in message.tool_calls] == [("add", {"a": 1})]
+    assert "call_in_text" in message.tool_calls[0].repairs
+    assert message.tool_calls[0].id
+    assert any(isinstance(o, ToolCallDelta) and o.name == "add" for o in outputs)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Write <tool_call> and then JSON.",
+        "It ends with <tool_",
+        '<tool_call>\n{"name": "other", "arguments": {}}\n</tool_call>',
+    ],
+)
+def test_text_that_only_speaks_of_calls_stays_text(text: str) -> None:
+    outputs, _ = ask(stream(chat({"content": text}), chat({}, "stop")))
+
+    assert text_of(outputs) == text
+    assert completion_of(outputs).message == Message.assistant(text)
+
+
+def test_a_broken_call_in_the_text_is_an_invalid_call() -> None:
+    broken = '<tool_call>\n{"name": "add", "arguments": {"a": \n</tool_call>'
+
+    message = completion_of(ask(stream(chat({"content": broken}), chat({}, "stop")))[0]).message
+
+    assert message.tool_calls == ()
+    assert message.invalid_tool_calls[0].id
+    assert '"a":' in message.invalid_tool_calls[0].raw
+
+
 def test_a_refusal_is_text_with_its_own_stop_reason() -> None:
     outputs, _ = ask(
         stream(chat({"refusal": "I will "}), chat({"refusal": "not."}), chat({}, "stop"))

@@ -155,8 +155,8 @@ def responses_stream(*middle: Any, **response: Any) -> Reply:
     return stream({"type": "response.created", "response": {}}, *middle, end, done=False)
 
 
-CALL = {"type": "function_call", "id": "fc", "call_id": "c1", "name": "add"}
-REASONING = {"type": "reasoning", "id": "r1", "encrypted_content": "sealed"}
+CALL: Any = {"type": "function_call", "id": "fc", "call_id": "c1", "name": "add"}
+REASONING: Any = {"type": "reasoning", "id": "r1", "encrypted_content": "sealed"}
 RESPONSES = responses_stream(
     item(0, type="reasoning", id="r1"),
     {"type": "response.reasoning_summary_text.delta", "output_index": 0, "delta": "hm"},

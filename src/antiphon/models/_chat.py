@@ -8,7 +8,8 @@ unique, each result follows its call, text can be encoded.  Reasoning goes back 
 that sent reasoning, in the field it used.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from antiphon.errors import ModelResponseError
@@ -32,9 +33,11 @@ from antiphon.messages import (
     dump_json,
 )
 from antiphon.models._calls import CallCollector
+from antiphon.models._deltas import deltas_of
 from antiphon.models._dialect import Dialect, Once, Reader, Request, sampling_of
 from antiphon.models._history import Sent, sent_messages
 from antiphon.models._model import ModelSettings
+from antiphon.models._text_calls import TextCalls
 from antiphon.models._wire import count_of, image_url, json_bytes, text_of
 
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
@@ -77,11 +80,14 @@ class ChatDialect:
         parts.append(b",".join(self._messages(conversation.messages)))
         parts.append(b"]")
         if conversation.tools and settings.tool_choice != "none":
-            tools = b",".join(self._tool(spec, settings) for spec in conversation.tools)
-            parts += [b',"tools":[', tools, b"]"]
+            written = b",".join(self._tool(spec, settings) for spec in conversation.tools)
+            parts += [b',"tools":[', written, b"]"]
         parts.append(b"}")
+        tools = conversation.tools if settings.tool_choice != "none" else ()
         return Request(
-            "/chat/completions", b"".join(parts), lambda: ChatReader(self, self._model, settings)
+            "/chat/completions",
+            b"".join(parts),
+            lambda: ChatReader(self, self._model, settings, tools),
         )
 
     def learn_reasoning_field(self, field: str) -> None:
@@ -180,7 +186,14 @@ def _content(parts: Iterable[Part]) -> Any:
 class ChatReader:
     """Reads one answer."""
 
-    def __init__(self, dialect: ChatDialect, model: str, settings: ModelSettings) -> None:
+    def __init__(
+        self,
+        dialect: ChatDialect,
+        model: str,
+        settings: ModelSettings,
+        tools: Sequence[ToolSpec] = (),
+    ) -> None:
+        self._text_calls = TextCalls(tools)
         self._dialect = dialect
         self._model = model
         self._settings = settings
@@ -238,7 +251,7 @@ class ChatReader:
                 self._append(ThinkingPart, text)
                 yield ThinkingDelta(text)
                 break
-        text = text_of(delta.get("content"))
+        text = self._text_calls.feed(text_of(delta.get("content")))
         if text:
             self._append(TextPart, text)
             yield TextDelta(text)
@@ -290,15 +303,17 @@ class ChatReader:
         Raises:
             ModelResponseError: Nothing came that could be one.
         """
-        if self._finish is None and not (self._parts or self._refusal or len(self._calls)):
+        if self._finish is None and not self._has_something():
             raise ModelResponseError(f"{self._model!r} sent a reply without any choice")
         if self._finish == "error":
             raise ModelResponseError(f"{self._model!r} broke off with finish reason 'error'")
+        stop = _STOPS.get(self._finish or "stop", "stop")
+        rest, in_text = self._settle_text(stop)
         parts = tuple(kind("".join(texts)) for kind, texts in self._parts)
         if self._refusal:
             parts = (*parts, TextPart("".join(self._refusal)))
-        stop = _STOPS.get(self._finish or "stop", "stop")
         valid, invalid = self._calls.results(stop)
+        valid, invalid = valid + in_text.tool_calls, invalid + in_text.invalid_tool_calls
         if stop in ("stop", "tool_calls"):
             stop = "tool_calls" if valid or invalid else "refusal" if self._refusal else "stop"
         completion = Completion(
@@ -310,7 +325,25 @@ class ChatReader:
             tokens=tuple(self._tokens) or None,
             sampling=sampling_of(self._settings),
         )
-        return (), completion
+        return rest, completion
+
+    def _has_something(self) -> bool:
+        return bool(self._parts or self._refusal or len(self._calls) or self._text_calls.holds)
+
+    def _settle_text(self, stop: StopReason) -> tuple[list[Delta], Message]:
+        """What was held back of the text: a message of the calls in it, or text after all."""
+        held = self._text_calls.finish()
+        if not held:
+            return [], Message.assistant()
+        whole = stop in ("stop", "tool_calls") and not len(self._calls)
+        read = self._text_calls.read(held) if whole else None
+        text = held if read is None else read.text
+        deltas: list[Delta] = []
+        if text:
+            self._append(TextPart, text)
+            deltas.append(TextDelta(text))
+        calls = Message.assistant() if read is None else replace(read, parts=())
+        return [*deltas, *deltas_of(calls)], calls
 
 
 def _usage(usage: Mapping[str, Any]) -> Usage:

@@ -16,7 +16,7 @@ class StopScanner:
     def __init__(self, stops: Sequence[str]) -> None:
         """Set up a scanner; without stop texts everything is safe."""
         self._stops = tuple(stop for stop in stops if stop)
-        self._held = ""
+        self._held: str = ""
         self.stopped = False
         """Whether a stop text has come; nothing after it is taken."""
 
