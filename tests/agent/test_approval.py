@@ -1,5 +1,6 @@
 """Calls that need a person: decided at once, or later in another process."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -138,3 +139,27 @@ def test_a_call_under_way_when_the_process_died_is_not_repeated() -> None:
     assert PAID == []
     assert first.text == "paid 5"
     assert "outcome is unknown" in second.text
+
+
+def test_a_handoff_that_was_broken_off_is_made_on_resume() -> None:
+    expert = Agent(name="expert", model=ScriptedModel(["Here."]))
+    hand_over = Message.assistant(tool_calls=[ToolCall("transfer_to_expert", {}, "c0")])
+
+    def triage(*answers: Any) -> Agent:
+        return Agent(name="triage", model=ScriptedModel(answers), handoffs=[expert])
+
+    whole = triage(hand_over).run_sync("go").trajectory
+    cut = next(n for n, e in enumerate(whole.events) if e.type == "handoff")
+    broken = replace(
+        whole,
+        conversation=replace(whole.conversation, messages=whole.conversation.messages[:2]),
+        steps=whole.steps[:1],
+        events=whole.events[:cut],
+        stop_reason="cancelled",
+    )
+    expert = Agent(name="expert", model=ScriptedModel(["Here."]))
+
+    result = triage().resume(Trajectory.from_json(broken.to_json())).wait()
+
+    assert (result.output, result.agent.name) == ("Here.", "expert")
+    assert [e.type for e in result.trajectory.events] == [e.type for e in whole.events]

@@ -55,6 +55,21 @@ def test_the_routine_hands_over_and_the_next_agent_answers(
     ]
 
 
+def test_the_react_agent_looks_up_computes_and_answers(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    result = load("react_agent").main()
+
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        "The Empire State Building is 113 m higher than the Eiffel Tower."
+    )
+    assert [call.name for m in result.messages for call in m.tool_calls] == [
+        *("search", "search", "calculator")
+    ]
+    assert result.trajectory.steps[0].completion.message.reasoning == "I need both heights."
+    assert "Observation:" in (result.trajectory.steps[1].completion.prompt or "")
+
+
 SEED_TEXT = (
     "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant.\n\n"
     "# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"

@@ -9,7 +9,7 @@ from antiphon.agent._agent import Agent, Handoff, InputFilter, Instructions
 from antiphon.agent._hooks import Again, Ask, Guardrail, Hooks, Replace, Stop
 from antiphon.agent._output import OutputMode
 from antiphon.agent._run import Input, Run, RunResult, run_sync
-from antiphon.agent._start import ApproveFunction, Decision, Journal
+from antiphon.agent._start import ApproveFunction, Decision
 
 __all__ = [
     "Again",
@@ -23,7 +23,6 @@ __all__ = [
     "Input",
     "InputFilter",
     "Instructions",
-    "Journal",
     "OutputMode",
     "Replace",
     "Run",

@@ -16,6 +16,7 @@ from antiphon.errors import ToolError, UsageError, clip
 from antiphon.events import Trajectory
 from antiphon.messages import Message
 from antiphon.models import Model, ModelSettings
+from antiphon.store import Store
 from antiphon.tools import RunContext, Tool, tool, valid_name
 
 Instructions: TypeAlias = str | Callable[[RunContext[Any]], str | Awaitable[str]]
@@ -145,6 +146,8 @@ class Agent:
         state: dict[str, Any] | None = None,
         approve: ApproveFunction | None = None,
         metadata: Mapping[str, Any] | None = None,
+        store: Store | None = None,
+        session: str = "",
     ) -> Run:
         """Begin a run; it starts when it is awaited or iterated.
 
@@ -157,6 +160,9 @@ class Agent:
             approve: Asked about calls of tools that need a person's consent. Without it such a call
                 ends the run with stop reason ``pending``; see `resume`.
             metadata: Kept in the trajectory.
+            store: Where the run is kept as it happens, so that `resume` can go on from it.
+            session: In a store, the conversation that the run belongs to: what its earlier runs
+                said comes before `history`.
 
         Returns:
             A Run: await it for the result, iterate it for the events, ``.wait()`` in plain code.
@@ -169,6 +175,8 @@ class Agent:
             state=state,
             approve=approve,
             metadata=metadata,
+            store=store,
+            session=session,
         )
 
     def stream(self, input: Input, **options: Any) -> Run:
@@ -194,11 +202,12 @@ class Agent:
 
     def resume(
         self,
-        trajectory: Trajectory,
-        decisions: "Mapping[str, bool | Decision] | None" = None,
+        trajectory: Trajectory | str,
+        decisions: Mapping[str, bool | Decision] | None = None,
         *,
         deps: object = None,
         approve: ApproveFunction | None = None,
+        store: Store | None = None,
     ) -> Run:
         """Go on with a run that paused or broke off, in this or another process.
 
@@ -207,15 +216,18 @@ class Agent:
         unknown.
 
         Args:
-            trajectory: The record so far; this agent, or one it may hand over to, was speaking.
+            trajectory: The record so far, or a run's id in `store`; this agent, or one it may hand
+                over to, was speaking.
             decisions: By call id, for calls that wait for a person.
             deps: As for `run`.
             approve: As for `run`.
+            store: Where the run is kept, when it is named by its id.
 
         Raises:
-            UsageError: The record is of another agent, or a decision names no waiting call.
+            UsageError: The run is finished, or a decision names no waiting call.
+            RunError: Another process is running it.
         """
-        return Run.again(self, trajectory, decisions or {}, deps=deps, approve=approve)
+        return Run.again(self, trajectory, decisions or {}, deps=deps, approve=approve, store=store)
 
     def as_tool(self, *, name: str = "", description: str = "") -> Tool[..., Any]:
         """This agent as a tool of another: it answers one question and does not take over.

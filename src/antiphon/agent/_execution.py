@@ -138,7 +138,8 @@ class Execution:
         if earlier is None or work.index >= len(earlier.steps):
             return
         for result in earlier.steps[work.index].results:
-            work.results[result.call_id] = result
+            if result.name not in work.offer.handoffs:  # made anew: a record holds no agents
+                work.results[result.call_id] = result
         if not _were_begun(earlier.events, work.index, n_calls=len(work.message.tool_calls)):
             return
         for call in work.message.tool_calls:

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from antiphon.agent._calls import INTERRUPTED, Ids, n_calls, unanswered, with_own_ids
+from antiphon.agent._record import Record, open_step
+from antiphon.events import Trajectory
 from antiphon.messages import Message, TextPart
 
 
@@ -39,6 +41,16 @@ def mend(messages: Iterable[Message], ids: Ids) -> list[Message]:
     if given is not None and asked is not None:
         mended += _answered(given, asked, answers)
     return mended
+
+
+def closed(trajectory: Trajectory) -> tuple[Message, ...]:
+    """What a run said, for a run after it; `mend` answers what a broken-off one left open."""
+    messages = Record.of(trajectory).messages
+    unfinished = open_step(trajectory)
+    if unfinished is not None:
+        results = trajectory.steps[unfinished].results
+        messages += [Message.from_result(result) for result in results]
+    return tuple(messages)
 
 
 def _answered(given: Message, asked: Message, answers: list[Message]) -> list[Message]:

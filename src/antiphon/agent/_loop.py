@@ -25,8 +25,8 @@ from antiphon.agent._execution import Execution, OpenCalls, first_error
 from antiphon.agent._hooks import Again, Stop, Stopped, checked, settled
 from antiphon.agent._offer import Offer, agent_row
 from antiphon.agent._output import FINAL_TOOL, Unfit
-from antiphon.agent._record import Record, is_said
-from antiphon.agent._resume import n_shown_chars, speaker, told_again, unfinished
+from antiphon.agent._record import Record, is_said, json_state, open_step
+from antiphon.agent._resume import n_shown_chars, speaker, told_again
 from antiphon.agent._start import ApproveFunction, Start
 from antiphon.agent._telling import Shown, Telling
 from antiphon.errors import ModelError, ModelResponseError, UsageError
@@ -97,7 +97,7 @@ class Loop:
         self.reason = ""
         self.stop_reason: RunStopReason | None = None
         self.n_given = len(start.messages)
-        self._redone = unfinished(start.earlier)
+        self._redone = None if start.earlier is None else open_step(start.earlier)
         self._telling = Telling(
             self.record.events, shown, start.journal, told_again(start.earlier, self._redone)
         )
@@ -377,10 +377,11 @@ class Loop:
 
     async def _end_step(self, index: int, stop: RunStopReason | None) -> RunStopReason | None:
         completion = self.record.steps[index].completion
-        self.record.steps[index] = replace(self.record.steps[index], ended=self._telling.now())
-        await self._emit(
-            StepEnd(index, completion.stop_reason, completion.usage, time=self._telling.now())
-        )
+        now = self._telling.now()
+        self.record.steps[index] = replace(self.record.steps[index], ended=now)
+        if self.start.journal is not None and self.start.state:
+            self.start.journal.append("state", json_state(self.start.state))
+        await self._emit(StepEnd(index, completion.stop_reason, completion.usage, time=now))
         return stop
 
     async def _count_bad(self, stop: RunStopReason) -> RunStopReason | None:

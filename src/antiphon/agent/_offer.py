@@ -22,6 +22,8 @@ class Offer:
     """What the model sees of them."""
     output: Output | None = None
     """The type of the answer, where it is not text."""
+    handoffs: set[str] = field(default_factory=set[str])
+    """Names of the tools that only hand over."""
     filters: "dict[str, InputFilter]" = field(default_factory=dict[str, Any])
     """By the handoff tool's name: what the next agent is shown."""
 
@@ -62,7 +64,10 @@ class Offer:
         def transfer() -> Any:
             return target
 
-        self.tools[name] = tool(transfer, name=name, description=about, threaded=False)
+        self.tools[name] = tool(
+            transfer, name=name, description=about, threaded=False, idempotent=True
+        )
+        self.handoffs.add(name)
         if handoff.input_filter is not None:
             self.filters[name] = handoff.input_filter
 

@@ -12,6 +12,7 @@ from antiphon.events import (
     RunStopReason,
     Step,
     StepEnd,
+    StepStart,
     Trajectory,
     body_of,
     is_json,
@@ -65,8 +66,9 @@ class Record:
         body = body_of(conversation)
         led = len(body) < len(conversation.messages)
         ended = bool(trajectory.events) and isinstance(trajectory.events[-1], RunEnd)
-        last = trajectory.steps[-1] if trajectory.steps else None
-        if last is not None and not is_finished(trajectory, len(trajectory.steps) - 1):
+        unfinished = open_step(trajectory)
+        if unfinished is not None:
+            last = trajectory.steps[unfinished]
             body = body[: last.n_prompt_messages + is_said(last.completion.message)]
         return cls(
             id=trajectory.id,
@@ -116,9 +118,23 @@ def json_state(state: dict[str, Any]) -> JsonObject:
     return {key: cast("JsonValue", value) for key, value in state.items() if is_json(value)}
 
 
-def is_finished(trajectory: Trajectory, index: int) -> bool:
-    """Whether the record has the end of a step."""
-    return any(isinstance(e, StepEnd) and e.step == index for e in reversed(trajectory.events))
+def open_step(trajectory: Trajectory) -> int | None:
+    """The last step, where the record does not show that the run got past it.
+
+    What follows from its reply is worked out once more from what is known: a run that was killed
+    right after its answer has no end, and still ends with that answer.
+    """
+    last = len(trajectory.steps) - 1
+    if last < 0:
+        return None
+    ended = past = False
+    for event in reversed(trajectory.events):
+        past = past or (isinstance(event, RunEnd) and event.stop_reason != "pending")
+        past = past or (isinstance(event, StepStart) and event.step > last)
+        if isinstance(event, StepEnd) and event.step == last:
+            ended = True
+            break
+    return None if ended and past else last
 
 
 def is_said(message: Message) -> bool:

@@ -1,6 +1,5 @@
 """Where the record of a run ends, for a run that goes on from it."""
 
-from antiphon.agent._record import is_finished
 from antiphon.events import (
     CallDeltaEvent,
     Event,
@@ -14,14 +13,6 @@ from antiphon.events import (
 )
 
 _DELTAS = (StepStart, TextEvent, ThinkingEvent, CallDeltaEvent, RetryEvent)
-
-
-def unfinished(earlier: Trajectory | None) -> int | None:
-    """The step of a record that has a reply and no end."""
-    if earlier is None or not earlier.steps:
-        return None
-    last = len(earlier.steps) - 1
-    return None if is_finished(earlier, last) else last
 
 
 def told_again(earlier: Trajectory | None, step: int | None) -> list[Event]:

@@ -6,17 +6,19 @@ breaking out of the iteration stops the run before its next model call or tool.
 """
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from antiphon.agent._calls import Ids
-from antiphon.agent._history import mend
+from antiphon.agent._history import closed, mend
 from antiphon.agent._loop import CURRENT, Loop
 from antiphon.agent._start import ApproveFunction, Decision, Start
 from antiphon.errors import ModelError, RunError, UsageError
 from antiphon.events import Event, RunStopReason, Step, Trajectory, body_of
 from antiphon.messages import Conversation, Message, ToolCall, Usage
+from antiphon.store import Store
 
 if TYPE_CHECKING:
     from antiphon.agent._agent import Agent
@@ -127,14 +129,26 @@ class Run:
         state: dict[str, Any] | None,
         approve: ApproveFunction | None,
         metadata: Mapping[str, Any] | None,
+        store: Store | None,
+        session: str,
     ) -> "Run":
         """A new run; see `Agent.run`."""
-        messages = mend([*history, *_messages(input)], Ids())
+        if session and store is None:
+            raise UsageError(f"session {session!r} needs a store: agent.run(..., store=...)")
+        before = _said_in(store, session)
+        messages = mend([*before, *history, *_messages(input)], Ids())
+        question = next((m.text for m in reversed(messages) if m.role == "user"), "")
+        id = uuid.uuid4().hex
+        journal = None
+        if store is not None:
+            journal = store.begin(id, session=session, agent=agent.name, question=question)
         return cls(
             Start(
                 agent,
                 messages,
-                question=next((m.text for m in reversed(messages) if m.role == "user"), ""),
+                question=question,
+                run_id=id,
+                journal=journal,
                 deps=deps,
                 state={} if state is None else state,
                 approve=approve,
@@ -146,25 +160,22 @@ class Run:
     def again(
         cls,
         agent: "Agent",
-        trajectory: Trajectory,
+        trajectory: Trajectory | str,
         decisions: Mapping[str, bool | Decision],
         *,
         deps: object,
         approve: ApproveFunction | None,
+        store: Store | None,
     ) -> "Run":
         """A run that goes on; see `Agent.resume`."""
-        if trajectory.stop_reason in ("answer", "stopped_by_tool"):
-            raise UsageError(
-                f"run {trajectory.id!r} is finished ({trajectory.stop_reason}); "
-                "continue its conversation with agent.run(..., history=result.messages)"
-            )
-        waiting = _waiting(trajectory)
-        unknown = [id for id in decisions if id not in waiting]
-        if unknown:
-            raise UsageError(
-                f"no call {unknown[0]!r} waits for a decision; "
-                f"waiting: {', '.join(waiting) or 'none'}"
-            )
+        journal = None
+        if isinstance(trajectory, str):
+            if store is None:
+                raise UsageError(f"run {trajectory!r} is named by its id; give its store, too")
+            id, trajectory = trajectory, store.load(trajectory)
+            _check_resumable(trajectory, decisions)
+            journal = store.claim(id)
+        _check_resumable(trajectory, decisions)
         return cls(
             Start(
                 agent,
@@ -172,6 +183,7 @@ class Run:
                 state=dict(trajectory.state),
                 approve=approve,
                 earlier=trajectory,
+                journal=journal,
                 decisions={
                     id: d if isinstance(d, Decision) else Decision(d) for id, d in decisions.items()
                 },
@@ -320,6 +332,34 @@ def _messages(input: Input) -> tuple[Message, ...]:
     if not messages:
         raise UsageError("a run needs at least one message, got none")
     return messages
+
+
+def _said_in(store: Store | None, session: str) -> tuple[Message, ...]:
+    """Everything said in a conversation so far: its last run began with what was said before."""
+    if store is None or not session:
+        return ()
+    runs = store.runs(session=session, limit=1)
+    if not runs:
+        return ()
+    if runs[0].is_live:
+        raise RunError(
+            f"run {runs[0].id!r} of session {session!r} is still going; wait for its end"
+        )
+    return closed(store.load(runs[0].id))
+
+
+def _check_resumable(trajectory: Trajectory, decisions: Mapping[str, bool | Decision]) -> None:
+    if trajectory.stop_reason in ("answer", "stopped_by_tool"):
+        raise UsageError(
+            f"run {trajectory.id!r} is finished ({trajectory.stop_reason}); "
+            "continue its conversation with agent.run(..., history=result.messages)"
+        )
+    waiting = _waiting(trajectory)
+    unknown = [id for id in decisions if id not in waiting]
+    if unknown:
+        raise UsageError(
+            f"no call {unknown[0]!r} waits for a decision; waiting: {', '.join(waiting) or 'none'}"
+        )
 
 
 def _waiting(trajectory: Trajectory) -> list[str]:

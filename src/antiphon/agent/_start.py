@@ -2,10 +2,11 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from antiphon.events import Trajectory
 from antiphon.messages import JsonObject, JsonValue, Message, ToolCall
+from antiphon.store import Journal
 
 if TYPE_CHECKING:
     from antiphon.agent._agent import Agent
@@ -25,14 +26,6 @@ class Decision:
 
 ApproveFunction: TypeAlias = Callable[[ToolCall], bool | Decision | Awaitable[bool | Decision]]
 """Asked about each call that needs a person's consent, in the calls' order."""
-
-
-class Journal(Protocol):
-    """Where a run writes what happened before anyone sees it: see `antiphon.store`."""
-
-    def append(self, kind: str, row: JsonObject) -> None:
-        """Keep one entry; it is durable when this returns."""
-        ...
 
 
 @dataclass(slots=True)

@@ -11,8 +11,8 @@ from dataclasses import replace
 from time import perf_counter
 from typing import TypeAlias
 
-from antiphon.agent._start import Journal
 from antiphon.events import Event, ResultEvent, event_to_row
+from antiphon.store import Journal
 
 Shown: TypeAlias = Callable[[], Awaitable[None]]
 """Awaited after each event, until whoever looks wants the next one."""

@@ -4,16 +4,17 @@ import argparse
 import asyncio
 import contextlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from antiphon.agent import Agent, Decision, Run, RunResult
 from antiphon.cli._terminal import call_text
 from antiphon.cli._tools import find_tools
 from antiphon.errors import RunError, UsageError
-from antiphon.events import Event
+from antiphon.events import ApprovalEvent, Event
 from antiphon.messages import Message, ToolCall
 from antiphon.models import Model, load_model
+from antiphon.store import Store, open_store
 from antiphon.tools import Tool
 from antiphon.tools.builtin import DEMO_TOOLS
 
@@ -42,6 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--format",
         metavar="NAME",
         help="write and read calls as this family does, such as react_en",
+    )
+    parser.add_argument(
+        "--store", metavar="FILE", help="keep runs here as they happen; antiphon runs shows them"
+    )
+    parser.add_argument(
+        "--session", metavar="NAME", default="", help="in a store, the conversation to go on with"
     )
     parser.add_argument("--system", metavar="TEXT", default="", help="instructions for the model")
     parser.add_argument(
@@ -86,6 +93,24 @@ def make_agent(args: argparse.Namespace, model: Model) -> Agent:
     )
 
 
+def store_of(args: argparse.Namespace) -> Store | None:
+    """The store that the arguments name, if they name one.
+
+    Raises:
+        UsageError: A session is named and no store.
+        DataError: The store cannot be opened.
+    """
+    if args.session and not args.store:
+        raise UsageError("--session needs a store to be kept in; add --store FILE")
+    return open_store(args.store) if args.store else None
+
+
+def told(args: argparse.Namespace) -> dict[str, Any]:
+    """The arguments that a run is gone on with, as its record keeps them."""
+    names = ("model", "tools", "no_tools", "format", "system", "max_steps")
+    return {"cli": {name: getattr(args, name) for name in names}}
+
+
 def open_model(spec: str) -> Model:
     """Open a model.
 
@@ -99,9 +124,11 @@ def open_model(spec: str) -> Model:
 class Session:
     """Runs one after the other in one event loop; a person is asked between, never inside it."""
 
-    def __init__(self, show: Show) -> None:
+    def __init__(self, show: Show, store: Store | None = None, session: str = "") -> None:
         self._runner = asyncio.Runner()
         self._show = show
+        self._store = store
+        self._session = session
         self.run: Run | None = None
 
     def __enter__(self) -> "Session":
@@ -115,16 +142,46 @@ class Session:
         """Give back what a model holds."""
         self._runner.run(model.close())
 
-    def ask(self, agent: Agent, question: str, history: Sequence[Message] = ()) -> RunResult:
+    def ask(
+        self,
+        agent: Agent,
+        question: str,
+        history: Sequence[Message] = (),
+        metadata: Mapping[str, Any] | None = None,
+    ) -> RunResult:
         """One question, to its end; calls that need a person are asked about on the terminal.
 
         Raises:
             KeyboardInterrupt: Ctrl-C; `run` holds the record so far.
         """
-        result = self._follow(agent.run(question, history=history))
+        run = agent.run(
+            question, history=history, metadata=metadata, store=self._store, session=self._session
+        )
+        return self._decided(agent, self._follow(run))
+
+    def resume(self, agent: Agent, run_id: str) -> RunResult:
+        """Go on with a run of the store, asking as `ask` does.
+
+        Raises:
+            UsageError: The run is finished.
+            RunError: Another process is running it.
+            KeyboardInterrupt: Ctrl-C; `run` holds the record so far.
+        """
+        assert self._store is not None
+        known = self._store.load(run_id)
+        decisions = {}
+        if known.stop_reason == "pending" and sys.stdin.isatty():
+            calls = known.steps[-1].completion.message.tool_calls
+            asked = {e.call.id for e in known.events if isinstance(e, ApprovalEvent)}
+            decisions = {call.id: decide(call) for call in calls if call.id in asked}
+        run = agent.resume(run_id, decisions, store=self._store)
+        return self._decided(agent, self._follow(run))
+
+    def _decided(self, agent: Agent, result: RunResult) -> RunResult:
         while result.pending and sys.stdin.isatty():
             decisions = {call.id: decide(call) for call in result.pending}
-            result = self._follow(agent.resume(result.trajectory, decisions))
+            paused = result.trajectory if self._store is None else result.trajectory.id
+            result = self._follow(agent.resume(paused, decisions, store=self._store))
         return result
 
     def _follow(self, run: Run) -> RunResult:

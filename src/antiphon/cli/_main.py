@@ -24,6 +24,7 @@ COMMANDS = {
     "tools": "show the schema that a model sees of a function, and check it",
     "formats": "list, show, render and parse the text of model families",
     "models": "which local models there are; fetch and verify them",
+    "runs": "list, show and go on with runs that a store keeps",
     "view": "draw a recorded run as one HTML page",
     "encode": "turn conversations into tokens, labels and loss weights",
     "data": "convert, check, count and deduplicate datasets",

@@ -15,6 +15,8 @@ from antiphon.cli._asking import (
     make_agent,
     model_spec,
     open_model,
+    store_of,
+    told,
     tools_of,
 )
 from antiphon.cli._main import Subparsers
@@ -63,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     with contextlib.suppress(ImportError):  # there is none on Windows
         importlib.import_module("readline")  # arrow keys and history while typing
     terminal = Terminal()
-    with Session(terminal.show) as session:
+    with Session(terminal.show, store_of(args), args.session) as session:
         chat = Chat(args, session, terminal)
         try:
             chat.talk()
@@ -116,7 +118,8 @@ class Chat:
 
     def _answer(self, line: str) -> None:
         try:
-            result = self._session.ask(self._agent, line, self.history)
+            history = () if self._args.session else self.history  # the store remembers a session
+            result = self._session.ask(self._agent, line, history, told(self._args))
         except KeyboardInterrupt:
             self._terminal.say("stopped")
         else:

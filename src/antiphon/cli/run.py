@@ -11,6 +11,8 @@ from antiphon.cli._asking import (
     make_agent,
     model_spec,
     open_model,
+    store_of,
+    told,
     tools_of,
 )
 from antiphon.cli._main import Subparsers
@@ -59,15 +61,15 @@ def run(args: argparse.Namespace) -> int:
     out = None if args.out is None else _writable(Path(args.out))
     tools_of(args)  # a tool that cannot be had is told before a model is opened
     model = open_model(model_spec(args))
-    show = _show_json if args.json else Terminal().show
-    with Session(show) as session:
+    show = show_json if args.json else Terminal().show
+    with Session(show, store_of(args), args.session) as session:
         try:
-            result = session.ask(make_agent(args, model), question)
+            result = session.ask(make_agent(args, model), question, metadata=told(args))
         finally:
             if out is not None and session.run is not None:
                 session.run.trajectory.save(out)
             session.close(model)
-    return _exit(result)
+    return exit_code(result)
 
 
 def _question(given: str | None) -> str:
@@ -86,12 +88,18 @@ def _writable(path: Path) -> Path:
     return path
 
 
-def _show_json(event: Event) -> None:
+def show_json(event: Event) -> None:
+    """Write an event as a line of JSON."""
     sys.stdout.write(dump_row(event_to_row(event)) + "\n")
     sys.stdout.flush()
 
 
-def _exit(result: RunResult) -> int:
+def exit_code(result: RunResult) -> int:
+    """0 for a run with an answer.
+
+    Raises:
+        AntiphonError: There is none; it says why.
+    """
     if result.stop_reason in ("answer", "stopped_by_tool"):
         return 0
     if result.error is not None:

@@ -1,0 +1,221 @@
+"""What a run costs: CPU time a model call, many agents at once, streaming, and growth with steps.
+
+    python bench/agents.py                 # ours, and the bare `openai` client where installed
+    python bench/agents.py --steps 1000    # growth only
+
+A scripted server in a process of its own answers on loopback, so that only the client's work is
+counted: process CPU time, all threads.  Noise only adds, so the figure is the 25th percentile of
+several runs; both sides are measured in the same minutes and the ratio is what to trust.  It knows
+no other framework: see the method, not the numbers.
+"""
+
+import argparse
+import asyncio
+import importlib
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from antiphon import Agent, tool
+
+_MODEL = re.compile(rb'"model":\s*"t(\d+)-l(\d+)-c(\d+)"')
+_ASSISTANT = re.compile(rb'"role":\s*"assistant"')
+_USAGE = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
+
+
+def add(a: int, b: int) -> str:
+    """Add two integers.
+
+    Args:
+        a: the first number
+        b: the second number
+    """
+    return str(a + b)
+
+
+# The server: model t20-l50-c1 asks for 20 calls, one a turn, answers after 50 ms, in 1 piece.
+
+
+def _reply(body: bytes) -> tuple[dict[str, Any], int, int]:
+    found = _MODEL.search(body)
+    assert found is not None
+    turns, latency_ms, pieces = (int(n) for n in found.groups())
+    turn = len(_ASSISTANT.findall(body))
+    message: dict[str, Any] = {"role": "assistant", "content": None}
+    if turn < turns:
+        function = {"name": "add", "arguments": json.dumps({"a": turn, "b": 1})}
+        message["tool_calls"] = [{"id": f"c{turn}", "type": "function", "function": function}]
+    else:
+        message["content"] = "word " * pieces
+    return message, latency_ms, pieces
+
+
+def _events(message: dict[str, Any], pieces: int) -> list[bytes]:
+    calls = [{"index": n, **call} for n, call in enumerate(message.get("tool_calls") or ())]
+    deltas = [{"role": "assistant", "tool_calls": calls}] if calls else []
+    if message["content"]:
+        deltas += [{"content": "word "}] * pieces
+    made = [{"choices": [{"index": 0, "delta": d, "finish_reason": None}]} for d in deltas]
+    end = {"index": 0, "delta": {}, "finish_reason": "tool_calls" if calls else "stop"}
+    made += [{"choices": [end]}, {"choices": [], "usage": _USAGE}]
+    common = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    return [b"data: " + json.dumps(common | m).encode() + b"\n\n" for m in made] + [
+        b"data: [DONE]\n\n"
+    ]
+
+
+async def _serve_one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while True:
+            request = (await reader.readuntil(b"\r\n\r\n")).lower()
+            length = int(request.split(b"content-length:")[1].split(b"\r\n")[0])
+            body = await reader.readexactly(length)
+            message, latency_ms, pieces = _reply(body)
+            await asyncio.sleep(latency_ms / 1000)
+            if re.search(rb'"stream":\s*true', body):
+                kind, parts = "text/event-stream", _events(message, pieces)
+            else:
+                choice = {"index": 0, "message": message, "finish_reason": "stop"}
+                whole = {"id": "x", "object": "chat.completion", "created": 1, "model": "m"}
+                parts = [json.dumps(whole | {"choices": [choice], "usage": _USAGE}).encode()]
+                kind = "application/json"
+            size = sum(len(part) for part in parts)
+            head = f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {size}\r\n\r\n"
+            writer.write(head.encode())
+            for part in parts:
+                writer.write(part)
+            await writer.drain()
+    except (asyncio.IncompleteReadError, ConnectionError):
+        writer.close()
+
+
+async def _serve() -> None:
+    server = await asyncio.start_server(_serve_one, "127.0.0.1", 0, limit=1 << 24)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+
+# The clients
+
+
+def antiphon_agent(url: str, model: str, max_steps: int) -> Callable[[], Awaitable[str]]:
+    """Ours, as the README has it."""
+    agent = Agent(model=f"{url}#{model}", tools=[tool(add)], max_steps=max_steps)
+
+    async def run() -> str:
+        return (await agent.run("go")).output
+
+    return run
+
+
+def openai_loop(url: str, model: str, max_steps: int) -> Callable[[], Awaitable[str]]:
+    """The same loop on the official client and nothing else."""
+    client: Any = importlib.import_module("openai").AsyncOpenAI(base_url=url, api_key="x")
+    tools = [tool(add).spec.to_openai()]
+
+    async def run() -> str:
+        messages: list[Any] = [{"role": "user", "content": "go"}]
+        for _ in range(max_steps):
+            reply: Any = await client.chat.completions.create(
+                model=model, messages=messages, tools=tools
+            )
+            message: Any = reply.choices[0].message
+            messages.append(message)
+            if not message.tool_calls:
+                return message.content
+            for call in message.tool_calls:
+                text = add(**json.loads(call.function.arguments))
+                messages.append({"role": "tool", "tool_call_id": call.id, "content": text})
+        return ""
+
+    return run
+
+
+async def cpu_us_a_call(run: Callable[[], Awaitable[str]], n_calls: int, n_runs: int) -> float:
+    """CPU microseconds a model call: the 25th percentile of several runs."""
+    await run()
+    spent: list[float] = []
+    for _ in range(n_runs):
+        begun = time.process_time()
+        await run()
+        spent.append((time.process_time() - begun) / n_calls * 1e6)
+    return sorted(spent)[len(spent) // 4]
+
+
+async def _compare(url: str) -> None:
+    clients: dict[str, Any] = {"antiphon": antiphon_agent}
+    if importlib.util.find_spec("openai") is not None:
+        clients["openai"] = openai_loop
+    else:
+        print("openai is not installed: no comparison (pip install openai)", file=sys.stderr)
+    for turns, n_runs in ((20, 12), (100, 3)):
+        for name, make in clients.items():
+            run = make(url, f"t{turns}-l0-c1", turns + 1)
+            us = await cpu_us_a_call(run, turns + 1, n_runs)
+            print(f"{name:10} {turns:4} turns: {us:8.0f} us CPU a model call")
+    for name, make in clients.items():
+        run = make(url, "t5-l50-c1", 6)
+        await run()
+        cpu, wall = time.process_time(), time.perf_counter()
+        await asyncio.gather(*(run() for _ in range(200)))
+        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+        print(f"{name:10} 200 agents x 5 turns at 50 ms: {cpu:.2f} s CPU, {wall:.2f} s wall")
+
+
+async def _stream(url: str) -> None:
+    agent = Agent(model=f"{url}#t0-l0-c2000")
+    spent: list[float] = []
+    for _ in range(5):
+        begun, n = time.process_time(), 0
+        async for event in agent.stream("go"):
+            n += event.type == "text_delta"
+        spent.append((time.process_time() - begun) / n * 1e6)
+    print(f"antiphon   streamed and shown: {min(spent):.0f} us CPU a chunk")
+
+
+async def _growth(url: str, n_steps: int) -> None:
+    run = antiphon_agent(url, f"t{n_steps}-l0-c1", n_steps + 1)
+    agent = Agent(model=f"{url}#t{n_steps}-l0-c1", tools=[tool(add)], max_steps=n_steps + 1)
+    await run()
+    marks: list[float] = []
+    begun = time.process_time()
+    async for event in agent.stream("go"):
+        if event.type == "step_end":
+            marks.append(time.process_time() - begun)
+    tenth = max(1, n_steps // 10)
+    first = marks[tenth] / (tenth + 1) * 1e6
+    last = (marks[-1] - marks[-1 - tenth]) / tenth * 1e6
+    print(f"antiphon   {n_steps} steps: first tenth {first:.0f} us CPU a step, last {last:.0f} us")
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="What a run costs.")
+    parser.add_argument("--steps", type=int, default=0, help="only growth over so many steps")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.serve:
+        asyncio.run(_serve())
+        return
+    server = subprocess.Popen(
+        [sys.executable, __file__, "--serve"], stdout=subprocess.PIPE, text=True
+    )
+    assert server.stdout is not None
+    url = f"http://127.0.0.1:{int(server.stdout.readline())}/v1"
+    try:
+        if not args.steps:
+            asyncio.run(_compare(url))
+            asyncio.run(_stream(url))
+        asyncio.run(_growth(url, args.steps or 300))
+    finally:
+        server.kill()
+        server.wait()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,12 @@
+"""Where runs are kept as they happen, so that one that was broken off can be gone on from.
+
+Start with `_store.py`: what a Store does.  `_sqlite.py` is one in a file: one table of entries,
+each durable before what it tells is shown.  `_rebuild.py` makes a Trajectory from a run's entries,
+whole or broken off.  This room knows events and messages, no agent and no model.
+"""
+
+from antiphon.store._rebuild import Entry, rebuild
+from antiphon.store._sqlite import SqliteStore, open_store
+from antiphon.store._store import Journal, RunInfo, Store
+
+__all__ = ["Entry", "Journal", "RunInfo", "SqliteStore", "Store", "open_store", "rebuild"]
