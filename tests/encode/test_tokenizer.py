@@ -16,7 +16,7 @@ from antiphon.errors import DataError, EncodeError, UnknownNameError
 # Ids that Qwen3's published tokenizer.json gives in the `tokenizers` engine, its added tokens left
 # out.  Once, the whole vocabulary, all merges and a million tokens of text were compared as well.
 PUBLISHED: dict[str, list[int]] = json.loads(
-    (Path(__file__).parent / "qwen3_published.json").read_text(encoding="utf-8")
+    (Path(__file__).parent / "cases" / "qwen3_published.json").read_text(encoding="utf-8")
 )
 
 

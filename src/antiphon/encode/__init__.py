@@ -7,7 +7,7 @@ family, reads no dataset, and runs without a network unless a vocabulary has to 
 
 from antiphon.encode._encoder import Encoder
 from antiphon.encode._example import IGNORE, TrainingExample
-from antiphon.encode._fit import TooLong, fit, pack, to_row, unpack
+from antiphon.encode._fit import TooLong, batch, fit, pack, to_row, unpack
 from antiphon.encode._job import EncodeJob, EncodeReport, encode_file
 from antiphon.encode._load import load_tokenizer
 from antiphon.encode._policy import LossPolicy, list_policies
@@ -26,6 +26,7 @@ __all__ = [
     "Tokenizer",
     "TooLong",
     "TrainingExample",
+    "batch",
     "encode_file",
     "fit",
     "list_policies",

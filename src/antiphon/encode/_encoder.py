@@ -206,6 +206,17 @@ class Encoder:
         parts, _ = _cut(rendered, self.tokenizer)
         return [i for ids in self._ids([parts]) for part in ids for i in part]
 
+    def prompt_ids(self, conversation: Conversation) -> list[int]:
+        """The ids of the prompt for a conversation's next message, recorded ids in their places.
+
+        Raises:
+            RenderError: The family cannot express a message.
+            EncodeError: Recorded ids or text do not fit the vocabulary.
+        """
+        rendered = self.format.render(conversation, generate=True)
+        plan = self._plan(conversation, len(conversation.messages), rendered, ())
+        return list(chain.from_iterable(self._ids([plan.parts])[0]))
+
     # ---- planning -----------------------------------------------------------------------------
 
     def _plans(self, conversation: Conversation) -> list[_Plan]:

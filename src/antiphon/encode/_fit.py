@@ -10,12 +10,15 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from antiphon.encode._example import IGNORE, TrainingExample
 from antiphon.encode._numpy import np
 from antiphon.encode._shards import EncodedRow
 from antiphon.messages import Conversation
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 TooLong = Literal["split", "drop_turns", "drop_row", "cut"]
 """What becomes of a conversation with too many tokens: it is split into several, each a system
@@ -162,3 +165,33 @@ def unpack(row: EncodedRow) -> list[EncodedRow]:
         )
         for a, b in pairwise(starts)
     ]
+
+
+def batch(rows: Sequence[EncodedRow], *, pad_id: int) -> dict[str, npt.NDArray[Any]]:
+    """Rows as one padded batch, shape ``(B, T)`` with ``T`` the longest.
+
+    Padding is told by its place, never by its id, so that an end mark may serve as the padding.
+
+    Args:
+        rows: The rows.
+        pad_id: The token to pad with.
+
+    Returns:
+        ``input_ids``, ``labels``, ``loss_weights``, ``position_ids`` and ``attention_mask``.
+    """
+    shape = (len(rows), max(map(len, rows), default=0))
+    made: dict[str, npt.NDArray[Any]] = {
+        "input_ids": np.full(shape, pad_id, dtype=np.int64),
+        "labels": np.full(shape, IGNORE, dtype=np.int64),
+        "loss_weights": np.zeros(shape, dtype=np.float32),
+        "position_ids": np.zeros(shape, dtype=np.int64),
+        "attention_mask": np.zeros(shape, dtype=np.int64),
+    }
+    for i, row in enumerate(rows):
+        n = len(row)
+        made["input_ids"][i, :n] = row.input_ids
+        made["labels"][i, :n] = row.labels
+        made["loss_weights"][i, :n] = row.loss_weights
+        made["position_ids"][i, :n] = row.position_ids
+        made["attention_mask"][i, :n] = 1
+    return made
