@@ -1,16 +1,32 @@
 """Conversations from the files that others publish, and back.
 
-Start with `_read.py`; `_unified.py` reads every spelling of a row of messages.  This room reads,
-checks and writes; it renders nothing and knows no vocabulary.
+Start with `_read.py`; `_adapters.py` lists the shapes of published data sets, and `_unified.py`
+reads every spelling of a row of messages.  `_write.py` writes rows, `_check.py` and `_stats.py`
+look at them. This room renders nothing and knows no vocabulary.
 """
 
+from antiphon.datasets._adapters import ADAPTERS, Adapter, adapter_named, adapter_of
+from antiphon.datasets._check import Checker, Finding, check_file, digest_of
 from antiphon.datasets._files import iter_lines, iter_rows, parse_line
 from antiphon.datasets._read import read_line, read_row, read_row_all, read_rows
+from antiphon.datasets._stats import Stats, count
 from antiphon.datasets._trajectory import conversations_of
 from antiphon.datasets._unified import read_tools
+from antiphon.datasets._write import WRITERS, write_row
 
 __all__ = [
+    "ADAPTERS",
+    "WRITERS",
+    "Adapter",
+    "Checker",
+    "Finding",
+    "Stats",
+    "adapter_named",
+    "adapter_of",
+    "check_file",
     "conversations_of",
+    "count",
+    "digest_of",
     "iter_lines",
     "iter_rows",
     "parse_line",
@@ -19,4 +35,5 @@ __all__ = [
     "read_row_all",
     "read_rows",
     "read_tools",
+    "write_row",
 ]

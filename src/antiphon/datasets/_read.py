@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from antiphon.datasets._adapters import adapter_of
 from antiphon.datasets._files import iter_rows, parse_line
 from antiphon.datasets._trajectory import conversations_of
-from antiphon.datasets._unified import read_unified
 from antiphon.errors import DataError
 from antiphon.events import Trajectory
 from antiphon.messages import Conversation
@@ -40,7 +40,7 @@ def read_row_all(row: Mapping[str, Any]) -> list[Conversation]:
     """
     if "antiphon" in row and "steps" in row:
         return list(conversations_of(Trajectory.from_row(row)))
-    return [read_unified(row)]
+    return [adapter_of(row).read(row)]
 
 
 def read_line(data: bytes) -> list[Conversation]:

@@ -1,0 +1,137 @@
+"""A row holds what it was made from, or says by name what it lost."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from antiphon.datasets import read_row, write_row
+from antiphon.errors import UnknownNameError
+from antiphon.messages import (
+    Conversation,
+    ImagePart,
+    JsonObject,
+    JsonValue,
+    Message,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolSpec,
+)
+
+words = st.one_of(
+    st.sampled_from(["", "a", " <think>x</think> y", "<think>x</think>", "<image>", "\n", "北京"]),
+    st.text(max_size=8),
+)
+values: st.SearchStrategy[JsonValue] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | words,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(words, inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> Conversation:
+    """Turns with reasoning, calls in parallel, results, errors, weights and images."""
+    messages = [Message.system(draw(words))] if draw(st.booleans()) else []
+    count = 0
+    for _ in range(draw(st.integers(0, 3))):
+        asked = [TextPart(draw(words))]
+        shown: list[TextPart | ImagePart] = [p for p in asked if p.text]
+        shown += [ImagePart("a.png")] * draw(st.integers(0, 1))
+        messages.append(Message("user", tuple(shown)))
+        arguments = draw(st.lists(st.dictionaries(words, values, max_size=2), max_size=2))
+        made = tuple(ToolCall(f"f{i}", a, f"id{count + i}") for i, a in enumerate(arguments))
+        count += len(made)
+        reasoning = draw(words)
+        text = draw(words)
+        parts = (
+            *([ThinkingPart(reasoning)] if reasoning else []),
+            *([TextPart(text)] if text else []),
+        )
+        loss = draw(st.sampled_from([None, 0.0, 1.0, 0.5]))
+        messages.append(Message("assistant", parts, tool_calls=made, loss=loss))
+        messages += [
+            replace(
+                Message.tool(draw(words), call_id=c.id, name=c.name), is_error=draw(st.booleans())
+            )
+            for c in made
+        ]
+    tools = (ToolSpec("f0", draw(words)),) if draw(st.booleans()) else ()
+    metadata: JsonObject = {"source": draw(words)} if draw(st.booleans()) else {}
+    return Conversation(tuple(messages), tools, metadata)
+
+
+@given(conversation=conversations())
+@settings(max_examples=50, deadline=None)
+def test_our_own_row_holds_everything(conversation: Conversation) -> None:
+    row, lost = write_row(conversation)
+
+    assert lost == []
+    assert read_row(json.loads(json.dumps(row))) == conversation
+
+
+def plain(conversation: Conversation) -> list[tuple[object, ...]]:
+    """What every kind of row holds."""
+    return [
+        (m.role, m.text.strip(), [(c.name, c.arguments) for c in m.tool_calls])
+        for m in conversation.messages
+    ]
+
+
+@pytest.mark.parametrize("kind", ["openai", "ms-swift", "sharegpt"])
+def test_other_kinds_hold_what_is_said_and_called(kind: str) -> None:
+    calls = [ToolCall("f", {"p": 1.785, "q": 5.0, "r": 1e-07, "s": 12345678901234567890}, "x")]
+    conversation = Conversation(
+        (
+            Message.system("Be brief."),
+            Message("user", (ImagePart("a.png"), TextPart("What is it?"))),
+            Message.assistant(
+                "I look.", reasoning="Hm.", tool_calls=[*calls, ToolCall("g", {}, "y")]
+            ),
+            Message.tool("1", call_id="x", name="f"),
+            Message.tool("2", call_id="y", name="g"),
+            Message.assistant("A cat."),
+        ),
+        (ToolSpec("f", "d"), ToolSpec("g")),
+    )
+
+    row, lost = write_row(conversation, kind)
+    read = read_row(json.loads(json.dumps(row)))
+
+    assert plain(read) == plain(conversation)
+    assert [m.reasoning for m in read.messages] == [m.reasoning for m in conversation.messages]
+    assert [m.images for m in read.messages] == [m.images for m in conversation.messages]
+    assert read.tools == conversation.tools
+    assert lost == ([] if kind == "openai" else ["call ids"])
+
+
+@pytest.mark.parametrize(
+    ("message", "kind", "lost"),
+    [
+        (Message("tool", is_error=True), "ms-swift", ["is_error"]),
+        (Message("assistant", metadata={"a": 1}), "openai", ["metadata of a message"]),
+        (Message("assistant", loss=0.5), "openai", ["a loss between 0 and 1 or above"]),
+        (Message("assistant", loss=0.5), "sharegpt", ["loss"]),
+        (Message("assistant", loss=0.5), "ms-swift", []),
+    ],
+)
+def test_what_is_lost_is_told_by_name(message: Message, kind: str, lost: list[str]) -> None:
+    assert write_row(Conversation((message,)), kind)[1] == lost
+
+
+def test_two_assistant_messages_in_a_row_are_told() -> None:
+    twice = Conversation((Message.assistant("a"), Message.assistant("b")))
+
+    assert write_row(twice)[1] == ["the border between two assistant messages"]
+
+
+def test_an_unknown_kind_lists_the_known_ones() -> None:
+    with pytest.raises(UnknownNameError, match="known: antiphon, openai, ms-swift, sharegpt"):
+        write_row(Conversation(), "x")
