@@ -42,8 +42,11 @@ ENCODED = [c for c in CASES.values() if c["op"] == "encode" and family(c) in lis
 
 
 def encoder(case: dict[str, Any]) -> Encoder:
-    name = family(case)
-    return Encoder(load_tokenizer(VOCABULARIES.get(name, "qwen2_5")), get_format(name))
+    """The family over its own vocabulary, or over Qwen2.5's with the family's marks behind it."""
+    fmt = get_format(family(case))
+    tokenizer = load_tokenizer(VOCABULARIES.get(fmt.name, "qwen2_5"))
+    marks: frozenset[str] = getattr(fmt, "specials", frozenset())
+    return Encoder(tokenizer.with_marks(sorted(marks)), fmt)
 
 
 def conversation(case: dict[str, Any], tokenizer: FastTokenizer | None = None) -> Conversation:
@@ -131,7 +134,7 @@ def assert_holds(
             assert ids.count(use.tokenizer.mark_id(check["token"]) or -1) == check["count"]
         case "ids_contain_pieces":
             _, start, end = first.turns[0]
-            recorded = given.messages[check["turn"]].metadata["token_ids"]
+            recorded = given.messages[int(check["turn"])].metadata["token_ids"]
             assert ids[start : end - 1] == recorded
         case "ids_equal_render":
             assert use.tokenizer.decode(ids) == use.format.render(given).text

@@ -16,6 +16,7 @@ from antiphon.formats import get_format, list_formats
 
 CASES = Path(__file__).parents[1] / "formats" / "cases" / "seed_samples.jsonl"
 SAMPLES = [json.loads(line) for line in CASES.read_text(encoding="utf-8").splitlines()]
+VARIANTS: dict[str, dict[str, Any]] = {"react_en": {"arguments": "python"}}
 TEXT_ONLY = [s for s in SAMPLES if "images" not in s["row"] and s["format"] in list_formats()]
 
 
@@ -23,7 +24,9 @@ TEXT_ONLY = [s for s in SAMPLES if "images" not in s["row"] and s["format"] in l
 def test_a_sample_has_the_seeds_text_and_masked_runs(
     sample: dict[str, Any], qwen2_5: FastTokenizer
 ) -> None:
-    example = Encoder(qwen2_5, get_format(sample["format"])).encode(read_row(sample["row"]))
+    fmt = get_format(sample["format"], **VARIANTS.get(sample["format"], {}))
+
+    example = Encoder(qwen2_5, fmt).encode(read_row(sample["row"]))
 
     assert qwen2_5.decode(example.token_ids.tolist()) == sample["text"]
     assert example.masked_runs() == sample["masked_runs"]

@@ -37,6 +37,15 @@ def test_qwen2_5_has_tool_calls_and_no_tool_responses_among_its_marks(
     assert (qwen2_5.vocab_size, qwen3.vocab_size) == (151665, 151669)
 
 
+def test_more_marks_stand_behind_the_vocabulary(tiny: FastTokenizer) -> None:
+    more = tiny.with_marks(["<new>", "<|im_end|>"])
+
+    assert more.mark_id("<new>") == tiny.vocab_size
+    assert more.mark_id("<|im_end|>") == tiny.mark_id("<|im_end|>")
+    assert more.decode([tiny.vocab_size]) == "<new>"
+    assert more.encode("<new>") == tiny.encode("<new>")
+
+
 @given(text=st.text(max_size=60))
 @settings(max_examples=100, deadline=None)
 def test_tokens_spell_the_text_again(text: str, tiny: FastTokenizer) -> None:

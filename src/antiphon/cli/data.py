@@ -5,10 +5,10 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, cast
 
 from antiphon.cli._main import Subparsers
 from antiphon.datasets import (
@@ -26,7 +26,6 @@ from antiphon.datasets import (
 )
 from antiphon.errors import DataError, UsageError
 from antiphon.events import dump_row
-from antiphon.messages import Conversation
 
 _EPILOG = """\
 example:
@@ -153,13 +152,13 @@ def _stats(args: argparse.Namespace) -> int:
     return 1 if broken.n else 0
 
 
-def _table(row: dict[str, object]) -> Iterator[str]:
+def _table(row: Mapping[str, Any]) -> Iterator[str]:
     for name, value in row.items():
         label = name.removeprefix("n_").replace("_", " ")
         if not isinstance(value, dict):
             yield f"{label:<18}{value:>12,}"
             continue
-        counts: dict[str, int] = value
+        counts = cast("dict[str, int]", value)
         largest = max(counts.values(), default=1)
         yield label
         for key, n in list(counts.items())[:20]:
@@ -175,7 +174,7 @@ def _dedupe(args: argparse.Namespace) -> int:
     with _Output(args) as out:
         for line, row in iter_rows(args.file, report=broken):
             try:
-                digest = b"".join(map(digest_of, _read(row)))
+                digest = b"".join(map(digest_of, read_row_all(row)))
             except DataError as error:
                 broken(DataError(str(error), path=args.file, line=line))
                 continue
@@ -186,10 +185,6 @@ def _dedupe(args: argparse.Namespace) -> int:
                 kept += 1
     result = {"n_rows": n, "n_kept": kept, "n_broken": broken.n}
     return _tell(args, result, [f"{kept:,} of {n:,} rows kept"], broken.n)
-
-
-def _read(row: object) -> list[Conversation]:
-    return read_row_all(row) if isinstance(row, dict) else []
 
 
 class _Broken:
@@ -238,7 +233,7 @@ class _Output:
 
 
 def _tell(
-    args: argparse.Namespace, result: dict[str, object], lines: list[str], n_broken: int
+    args: argparse.Namespace, result: Mapping[str, object], lines: list[str], n_broken: int
 ) -> int:
     """Print what was done: to stderr where stdout holds the rows."""
     stream = sys.stderr if args.out == "-" else sys.stdout

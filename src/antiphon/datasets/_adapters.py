@@ -72,16 +72,18 @@ def adapter_named(name: str) -> Adapter:
 # ---- helpers ----------------------------------------------------------------------------------
 
 
+def _objects(value: object) -> list[dict[str, Any]]:
+    """The objects of a list; none where there is no list."""
+    if not isinstance(value, list):
+        return []
+    items = cast("list[object]", value)
+    return [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]
+
+
 def _values(row: Row) -> list[tuple[str, str]]:
     """Who speaks and what is said, of a list of ``from`` and ``value``."""
-    entries: Any = row.get("conversations")
-    if not isinstance(entries, list):
-        return []
-    return [
-        (str(e.get("from", "")), str(e.get("value") or ""))
-        for e in cast("list[Any]", entries)
-        if isinstance(e, Mapping)
-    ]
+    entries = _objects(row.get("conversations"))
+    return [(str(e.get("from", "")), str(e.get("value") or "")) for e in entries]
 
 
 def _says(row: Row, who: tuple[str, ...], what: str) -> bool:
@@ -315,12 +317,11 @@ _OBSERVATION = "OBSERVATION:\n"
 
 
 def _is_swe_smith(row: Row) -> bool:
-    messages: Any = row.get("messages")
+    messages = _objects(row.get("messages"))
     return (
         "instance_id" in row
-        and isinstance(messages, list)
-        and any("<function=" in str(m.get("content")) for m in messages if isinstance(m, Mapping))
-        and not any(m.get("tool_calls") for m in messages if isinstance(m, Mapping))
+        and any("<function=" in str(m.get("content")) for m in messages)
+        and not any(m.get("tool_calls") for m in messages)
     )
 
 
@@ -338,10 +339,8 @@ def _read_swe_smith(row: Row) -> Conversation:
 
 
 def _is_nebius(row: Row) -> bool:
-    steps: Any = row.get("trajectory")
-    return isinstance(steps, list) and any(
-        isinstance(step, Mapping) and step.get("role") == "ai" and "text" in step for step in steps
-    )
+    steps = _objects(row.get("trajectory"))
+    return any(step.get("role") == "ai" and "text" in step for step in steps)
 
 
 def _read_nebius(row: Row) -> Conversation:
@@ -381,9 +380,9 @@ def _read_api_bank(row: Row) -> Conversation:
             result: Any = line.get("result") or {}
             made = ToolCall(str(line["api_name"]), line.get("param_dict") or {})
             messages.append(Message.assistant(tool_calls=[made]))
-            output = result.get("output", result) if isinstance(result, Mapping) else result
-            failure = cast("Row", result).get("exception") if isinstance(result, Mapping) else None
-            answer = _tool(failure if failure else output)
+            known = cast("dict[str, Any]", result) if isinstance(result, dict) else {}
+            failure = known.get("exception")
+            answer = _tool(failure or known.get("output", result))
             messages.append(replace(answer, is_error=bool(failure)))
         elif line["role"] == "AI":
             messages.append(Message.assistant(str(line.get("text") or "")))
@@ -437,11 +436,7 @@ def _read_art(row: Row) -> Conversation:
 
 
 def _is_dolci(row: Row) -> bool:
-    messages: Any = row.get("messages")
-    return isinstance(messages, list) and any(
-        isinstance(m, Mapping) and ("function_calls" in m or "functions" in m)
-        for m in cast("list[Any]", messages)
-    )
+    return any({"function_calls", "functions"} & m.keys() for m in _objects(row.get("messages")))
 
 
 def _read_dolci(row: Row) -> Conversation:

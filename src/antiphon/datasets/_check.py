@@ -241,7 +241,7 @@ def _object_faults(
     value: dict[str, JsonValue], schema: Mapping[str, Any], where: str
 ) -> Iterator[str]:
     properties: Any = schema.get("properties")
-    known = cast("Mapping[str, Any]", properties) if isinstance(properties, Mapping) else {}
+    known = cast("dict[str, Any]", properties) if isinstance(properties, dict) else {}
     for name in cast("list[str]", schema.get("required") or []):
         if name not in value:
             yield f"{where} lacks {name!r}, which is required"

@@ -122,7 +122,7 @@ def _is_spread(head: bytes) -> bool:
     head = head.strip()
     if head.startswith(b"["):
         return True
-    return head.startswith(b"{") and not head.endswith(b"}")
+    return head.startswith(b"{") and head.endswith((b"{", b"[", b","))
 
 
 def _by_line(head: bytes, file: IO[bytes]) -> Iterator[tuple[int, bytes | _Broken]]:

@@ -88,6 +88,21 @@ class FastTokenizer:
         """One more than the highest id."""
         return self._vocab_size
 
+    def with_marks(self, marks: Sequence[str]) -> "FastTokenizer":
+        """The same vocabulary with more special tokens behind it, as a model is resized for.
+
+        Args:
+            marks: Their texts; those that are there already stay as they are.
+        """
+        new = [mark for mark in dict.fromkeys(marks) if mark not in self._marks]
+        ids = {mark: self.vocab_size + i for i, mark in enumerate(new)}
+        spelling = self._spelling | {i: mark.encode() for mark, i in ids.items()}
+        return FastTokenizer(self._engine, marks=self._marks | ids, spelling=spelling)
+
+    def engine_json(self) -> str:
+        """The engine's definition as a ``tokenizer.json``, without marks."""
+        return self._engine.to_str()
+
     def encode(self, text: str) -> list[int]:
         """The ids of one text; see `Tokenizer.encode_batch`."""
         return self.encode_batch([text])[0]
