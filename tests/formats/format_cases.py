@@ -27,11 +27,15 @@ OFFICIAL: dict[str, tuple[str, dict[str, Any]]] = {
     "qwen3_nothinking": ("qwen3_nothinking", {}),
     "qwen3_thinking": ("qwen3_thinking", {}),
     "llama3_2": ("llama3_2", {}),
+    "deepseek_v3_1": ("deepseek_v3_1", {}),
+    "deepseek_v3": ("deepseek_v3", {}),
+    "deepseek_r1": ("deepseek_r1", {}),
 }
 """Golden files of published templates: the format and the variant that they are of."""
 
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = OFFICIAL | {
     "hermes": ("hermes", {}),
+    "deepseek_v3_1_thinking": ("deepseek_v3_1", {"thinking": True}),
     "qwen3_hybrid": ("qwen3", {}),
     "smollm2": ("smollm2", {}),
     "smollm2_compact": ("smollm2", {"compact": True}),

@@ -64,6 +64,9 @@ class Block:
     """White space that the family writes between text and the mark; not part of the text."""
     line_start: bool = False
     """Whether the mark counts only at the start of a line."""
+    token: bool = False
+    """Whether the mark is one token of the vocabulary: then it counts inside reasoning, too,
+    wherever it stands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,9 @@ class Syntax:
     """Characters that stand between calls and mean nothing."""
     ignored: tuple[str, ...] = ()
     """Marks that carry nothing and are left out wherever they stand."""
+    first: Reader | None = None
+    """Reads what stands before any mark, where a family begins with a name or a header; takes
+    nothing where there is none."""
 
 
 _BARE = ("{", "[", "```")
@@ -411,6 +417,8 @@ class Parser:
         yield
         if start == "reasoning" and self._syntax.thinking:
             yield from self._reasoning(self._syntax.thinking[0])
+        if self._syntax.first is not None:
+            yield from self._block(self._syntax.first, "")
         while True:
             mark = yield from self._content()
             if not mark:
@@ -564,7 +572,7 @@ class Parser:
                 c.pos = match.end()
                 break
             at_line_start = before[-1] == "\n" if before else at_line_start
-            if at_line_start or found[0] == "\n":
+            if at_line_start or found[0] == "\n" or found in _tokens(self._syntax):
                 c.pos = match.start()
                 if not thinking.call_ends_it:
                     self._early_notes.append("unclosed_reasoning")
@@ -591,12 +599,20 @@ def _reasoning_table(
         for block in syntax.blocks:
             spaces = block.before or "\n"
             forms |= {spaces[i:] + block.open for i in range(len(spaces) + 1)}
+        forms |= _tokens(syntax)
     by_length = sorted(forms, key=len, reverse=True)
     return (
         re.compile("|".join(map(re.escape, by_length))),
         frozenset(form[:i] for form in forms for i in range(1, len(form))),
         max(map(len, forms)),
     )
+
+
+@lru_cache(maxsize=256)
+def _tokens(syntax: Syntax) -> frozenset[str]:
+    """Marks that end reasoning wherever they stand."""
+    opening = {block.open for block in syntax.blocks if block.token}
+    return frozenset(opening | set(syntax.ignored) if opening else opening)
 
 
 def _load(text: str) -> JsonObject:
