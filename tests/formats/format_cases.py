@@ -30,11 +30,15 @@ OFFICIAL: dict[str, tuple[str, dict[str, Any]]] = {
     "deepseek_v3_1": ("deepseek_v3_1", {}),
     "deepseek_v3": ("deepseek_v3", {}),
     "deepseek_r1": ("deepseek_r1", {}),
+    "kimi_k25": ("kimi_k25", {"thinking": False}),
+    "kimi_k2_instruct": ("kimi_k2_instruct", {}),
+    "kimi_k2_thinking": ("kimi_k2_thinking", {}),
 }
 """Golden files of published templates: the format and the variant that they are of."""
 
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = OFFICIAL | {
     "hermes": ("hermes", {}),
+    "kimi_k25_thinking": ("kimi_k25", {}),
     "deepseek_v3_1_thinking": ("deepseek_v3_1", {"thinking": True}),
     "qwen3_hybrid": ("qwen3", {}),
     "smollm2": ("smollm2", {}),

@@ -1,10 +1,10 @@
 """DeepSeek V3.1: turns without white space, each call as name and JSON between marks.
 
     <｜User｜>Weather?<｜Assistant｜></think><｜tool▁calls▁begin｜>
-    <｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{"city": "Lima"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>
-    <｜end▁of▁sentence｜><｜tool▁output▁begin｜>19<｜tool▁output▁end｜>
+    <｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{"city": "Lima"}<｜tool▁call▁end｜>
+    <｜tool▁calls▁end｜><｜end▁of▁sentence｜><｜tool▁output▁begin｜>19<｜tool▁output▁end｜>
 
-(one line in the text).  The prompt opens reasoning with ``<think>``, or closes it at once with
+(without these line feeds).  The prompt opens reasoning with ``<think>``, or closes it at once with
 ``</think>`` where `thinking` is off.  Behind a result nothing is opened: the model goes on.
 System messages are joined in front, wherever they stood.
 
