@@ -31,6 +31,9 @@ OFFICIAL: dict[str, tuple[str, dict[str, Any]]] = {
     "deepseek_v3": ("deepseek_v3", {}),
     "deepseek_r1": ("deepseek_r1", {}),
     "kimi_k25": ("kimi_k25", {"thinking": False}),
+    "glm4": ("glm4", {}),
+    "chatglm4": ("chatglm4", {}),
+    "gpt_oss": ("gpt_oss", {}),
     "kimi_k2_instruct": ("kimi_k2_instruct", {}),
     "kimi_k2_thinking": ("kimi_k2_thinking", {}),
 }

@@ -199,6 +199,10 @@ class CallForm:
     """Whether the family can write several calls at all."""
     text_before: bool = True
     """Whether text can stand before a call."""
+    lead: str = ""
+    """What stands before text, where a family writes something there."""
+    preface: str = ""
+    """What stands before text that calls follow, where it is not `lead`."""
     answer: tuple[str, ...] = ()
     """Marks that the family writes before an answer that reasoning led to (ReAct)."""
 
@@ -310,11 +314,13 @@ def grammar_of(
     rules = Rules()
     marks = form.forbidden + ((form.thinking[0].strip(),) if form.thinking else ())
     text = Free(marks)
-    body: Node = text
+    body: Node = seq(form.lead, text)
     calls: Node | None = None
     if offered:
         calls = _calls(form, offered, rules, parallel=parallel and form.parallel)
-        if choice == "auto":
+        if choice == "auto" and form.lead:
+            body = alt(calls, body, seq(form.preface or form.lead, text, form.before, calls))
+        elif choice == "auto":
             later = seq(text, optional(seq(form.before, calls))) if form.text_before else text
             body = later if form.text_before and not form.before else alt(calls, later)
         else:

@@ -77,7 +77,7 @@ def _sorted(value: Any) -> Any:
 
 def _function(function: Mapping[str, Any]) -> str:
     names = _Names()
-    parameters = function.get("parameters") or {}
+    parameters: Mapping[str, Any] = function.get("parameters") or {}
     shape = _object(parameters, names, "")
     parts: list[str] = []
     if names.refers_to_root:
@@ -186,7 +186,10 @@ def _object(schema: Mapping[str, Any], names: _Names, indent: str) -> str:
 
 def _property(key: str, schema: Any, optional: bool, names: _Names, indent: str) -> str:
     doc = _doc(schema, indent)
-    default: Any = schema.get("default") if isinstance(schema, Mapping) else None
+    fields: Mapping[str, Any] = {}
+    if isinstance(schema, Mapping):
+        fields = cast("Mapping[str, Any]", schema)
+    default: Any = fields.get("default")
     if default is not None:
         plain = isinstance(default, int | float)
         shown = repr(default) if plain else json.dumps(default, ensure_ascii=False)

@@ -302,6 +302,12 @@ class Parser:
         if repair:
             self.note(repair)
 
+    @property
+    def said(self) -> tuple[bool, bool]:
+        """Whether any text, and any reasoning, was written so far."""
+        kinds = [kind for kind, _ in self._parts]
+        return TextPart in kinds, ThinkingPart in kinds
+
     def call_drop(self) -> None:
         """What was read holds no call after all, and nothing is lost with it."""
         self.c.kept()

@@ -1,0 +1,188 @@
+"""What GLM-4 and ChatGLM4 share: a call is a name on the line of its role mark, JSON below it.
+
+    <|assistant|>get_weather
+    {"city": "Lima"}<|observation|>
+    19<|assistant|>
+    It is 19 degrees.
+
+A turn has no end mark of its own: the mark of the next role ends it, and the model writes that
+mark.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from antiphon.formats._cursor import Reading
+from antiphon.formats._grammar import CallForm, Node, Rules, seq
+from antiphon.formats._readers import read_arguments
+from antiphon.formats._render import (
+    Writer,
+    check_written,
+    inline_reasoning,
+    refuse_images,
+    with_parts,
+)
+from antiphon.formats._scan import Block, Parser, Syntax
+from antiphon.formats._schema_grammar import arguments_node
+from antiphon.formats._types import Rendered
+from antiphon.messages import Conversation, ToolSpec, dump_json
+
+STOP = ("<|user|>", "<|observation|>", "<|endoftext|>")
+SPECIALS = frozenset(
+    {"[gMASK]", "<sop>", "<|system|>", "<|user|>", "<|assistant|>", "<|observation|>"}
+)
+_NAME = r"[^\W\d][\w.-]{0,63}"
+_CALL = re.compile(rf"({_NAME})[ \t]?\r?\n[ \t\r\n]{{0,4}}(?=\{{)")
+_PART = re.compile(rf"(?:{_NAME}(?:[ \t]?(?:\r?\n?[ \t\r\n]{{0,4}}))?)?\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class LineCalls:
+    """Reads what stands behind a role mark: a line feed and text, or a name and its arguments."""
+
+    @property
+    def resync(self) -> tuple[str, ...]:
+        """See `Reader.resync`."""
+        return ("<|observation|>", "<|user|>", "<|assistant|>")
+
+    def read(self, p: Parser, opened_by: str) -> Reading[None]:
+        """See `Reader.read`."""
+        c = p.c
+        c.kept()
+        while _PART.match(c.text, c.pos) and not c.closed:
+            yield
+        if (yield from c.take("\n")):
+            return
+        found = _CALL.match(c.text, c.pos)
+        if found is None or (p.tools and found[1] not in p.tools):
+            return
+        p.call_begin()
+        c.pos = found.end()
+        p.call_name(found[1])
+        yield from read_arguments(p)
+        p.call_end(last=True)
+
+
+SYNTAX = Syntax(
+    blocks=(Block("<|assistant|>", LineCalls()),),
+    ignored=("<|observation|>", "<|user|>"),
+    first=LineCalls(),
+)
+
+
+def call_form(space: str) -> CallForm:
+    """How calls stand in the text, for the grammar.
+
+    Args:
+        space: What the family writes between a name and the line feed.
+    """
+
+    def call(spec: ToolSpec, rules: Rules) -> Node:
+        return seq(f"{spec.name}{space}\n", arguments_node(spec, rules))
+
+    return CallForm(
+        call,
+        between="<|assistant|>",
+        before="<|assistant|>",
+        lead="\n",
+        forbidden=tuple(sorted(SPECIALS)),
+        specials=SPECIALS,
+    )
+
+
+def listing(tools: Sequence[ToolSpec]) -> str:
+    """The tools, one section each."""
+    text = ""
+    for tool in tools:
+        function = dump_indented(tool)
+        text += (
+            f"\n## {tool.name}\n\n{function}\n在调用上述函数时，请使用 Json 格式表示调用的参数。"
+        )
+    return text
+
+
+def dump_indented(tool: ToolSpec) -> str:
+    """A tool's function object over several lines."""
+    return json.dumps(tool.to_openai()["function"], ensure_ascii=False, indent=4)
+
+
+def render(
+    w: Writer, conversation: Conversation, *, tools: str, space: str, generate: bool
+) -> Rendered:
+    """The conversation as text.
+
+    Args:
+        w: Takes the pieces.
+        conversation: What to write.
+        tools: What stands before the listing of tools.
+        space: What stands between a call's name and the line feed.
+        generate: Whether the model writes next.
+    """
+    messages = conversation.messages
+    refuse_images(w, messages)
+    w.put("[gMASK]<sop>", "frame")
+    if conversation.tools:
+        w.mark("<|system|>", "frame")
+        w.text("\n" + tools + listing(conversation.tools), "frame")
+    for n, (index, message) in enumerate(
+        (i, m) for i, m in enumerate(messages) if m.role == "system"
+    ):
+        _turn(w, "<|system|>", message.text, index)
+        if index != n:
+            w.changed.append(index)
+    ended = False
+    for index, message in enumerate(messages):
+        role = message.role
+        if role == "system":
+            continue
+        if role == "assistant":
+            w.mark("<|assistant|>", "frame", index)
+            _assistant(w, conversation, index, space)
+            ended = _end(w, conversation, index)
+            continue
+        mark = "<|user|>" if role == "user" else "<|observation|>"
+        _turn(w, "" if ended else mark, message.text, index)
+        ended = False
+    if generate:
+        w.mark("<|assistant|>", "frame")
+    return w.done()
+
+
+def _turn(w: Writer, mark: str, text: str, index: int) -> None:
+    if mark:
+        w.mark(mark, "frame", index)
+    w.text("\n", "frame", index)
+    w.text(text, "given", index)
+
+
+def _end(w: Writer, conversation: Conversation, index: int) -> bool:
+    """The next role's mark, where the model writes it; whether it did."""
+    rest = [m for m in conversation.messages[index + 1 :] if m.role != "system"]
+    calls = conversation.messages[index].tool_calls
+    following = {"user": "<|user|>", "tool": "<|observation|>"}.get(rest[0].role if rest else "")
+    if following is None or bool(calls) != (following == "<|observation|>"):
+        return False
+    w.mark(following, "written", index)
+    return True
+
+
+def _assistant(w: Writer, conversation: Conversation, index: int, space: str) -> None:
+    message = inline_reasoning(conversation.messages[index])
+    if message.reasoning:
+        w.changed.append(index)
+        message = with_parts(message, reasoning="", text=message.text)
+    since = len(w.pieces)
+    raws = [call.raw for call in message.invalid_tool_calls]
+    if message.text or not (message.tool_calls or raws):
+        w.text("\n" + message.text, "written", index)
+    calls = [f"{c.name}{space}\n{dump_json(c.arguments)}" for c in message.tool_calls]
+    for i, text in enumerate([*calls, *raws]):
+        if i or message.text:
+            w.mark("<|assistant|>", "written", index)
+        w.text(text, "written", index)
+    check_written(
+        w, SYNTAX, message, index,
+        since=since, tools=conversation.tools,
+    )  # fmt: skip
