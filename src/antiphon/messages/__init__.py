@@ -38,6 +38,7 @@ from antiphon.messages._message import (
     ToolResult,
 )
 from antiphon.messages._spec import ToolSpec
+from antiphon.messages._validate import Problem, find_problems, is_valid
 
 __all__ = [
     "Completion",
@@ -49,6 +50,7 @@ __all__ = [
     "JsonValue",
     "Message",
     "Part",
+    "Problem",
     "Role",
     "StopReason",
     "TextDelta",
@@ -64,6 +66,8 @@ __all__ = [
     "conversation_from_row",
     "conversation_to_row",
     "dump_json",
+    "find_problems",
+    "is_valid",
     "message_from_row",
     "message_to_row",
 ]
