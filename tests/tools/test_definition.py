@@ -213,3 +213,13 @@ def test_the_lint_finds_names_that_clash() -> None:
 
     assert any("same name" in m for m in messages)
     assert any("easily taken for" in m for m in messages)
+
+
+def test_metadata_that_cannot_be_hashed_is_no_obstacle() -> None:
+    def f(n: Annotated[int, {"unit": "m"}], m: "Annotated[int | None, ['x']]" = None) -> str:
+        return f"{n} {m}"
+
+    properties = tool(f).spec.parameters["properties"]
+
+    assert properties["n"]["type"] == "integer"
+    assert "anyOf" in properties["m"]

@@ -9,7 +9,7 @@ from typing import Any
 from antiphon.cli._main import Subparsers
 from antiphon.errors import UsageError
 from antiphon.messages import ToolSpec
-from antiphon.tools import Tool, check_tools, load_tools
+from antiphon.tools import Tool, check_tools, load_tools, serve_mcp
 
 _EPILOG = """\
 example:
@@ -23,7 +23,7 @@ def add_parser(subparsers: Subparsers) -> None:
         "tools",
         help="show the schema that a model sees of a function, and check it",
         description="Show the schema that a model sees of a function, check how well it is "
-        "described, or call it as a model would.",
+        "described, call it as a model would, or serve it to programs that speak MCP.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -35,6 +35,8 @@ def add_parser(subparsers: Subparsers) -> None:
     check = verbs.add_parser("check", help="missing descriptions, vague types, clashing names")
     check.add_argument("tools", nargs="+", metavar="MODULE:NAME", help=named)
     check.add_argument("--json", action="store_true", help="one JSON object a finding")
+    serve = verbs.add_parser("serve", help="offer tools as an MCP server over stdio")
+    serve.add_argument("tools", nargs="+", metavar="MODULE:NAME", help=named)
     call = verbs.add_parser("call", help="call a tool with a model's JSON")
     call.add_argument("tool", metavar="MODULE:NAME")
     call.add_argument("arguments", metavar="JSON", nargs="?", default="{}", help="- reads stdin")
@@ -56,6 +58,9 @@ def run(args: argparse.Namespace) -> int:
                 json.dumps(_shown(one.spec, args.dialect), ensure_ascii=False, indent=2)
             )
             sys.stdout.write("\n")
+        return 0
+    if args.verb == "serve":
+        asyncio.run(serve_mcp(_load(args.tools)))
         return 0
     if args.verb == "check":
         return _check(_load(args.tools), as_json=args.json)

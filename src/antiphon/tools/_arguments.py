@@ -12,6 +12,15 @@ from typing import Any, cast
 
 from antiphon.errors import ToolDefinitionError
 from antiphon.messages._restore import restore
+from antiphon.tools._answers import (
+    Rejected,
+    article,
+    brief,
+    clip_json,
+    kind_of,
+    path_text,
+    rejection,
+)
 from antiphon.tools._schema import Schema, plain_schema, undescribable
 from antiphon.tools._signature import Parameter, Signature
 
@@ -35,11 +44,6 @@ _CONTAINER_ERRORS = frozenset(
         "arguments_type",
     }
 )
-_KINDS = ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "text"), (list, "array"))
-
-
-class Rejected(Exception):
-    """The arguments cannot be used; the message is what the model is told."""
 
 
 class ArgumentReader:
@@ -60,10 +64,8 @@ class ArgumentReader:
         self.signature = signature
         self.whole = whole
         self.properties: dict[str, Schema] = schema.get("properties", {})
-        self._scalar = whole is None and all(_is_scalar(p) for p in signature.parameters)
-        self._optional = {
-            p.name for p in signature.parameters if not p.required and not _takes_null(p)
-        }
+        self._scalar = False
+        self._optional: set[str] = set()
         self._validator: Any = None
 
     def read(self, arguments: str | bytes | Mapping[str, Any] | None) -> tuple[Values, list[str]]:
@@ -110,8 +112,11 @@ class ArgumentReader:
         if self.whole is not None:
             self._validator = TypeAdapter[Any](self.whole).validator
             return self._validator
+        parameters = self.signature.parameters
+        self._scalar = all(_is_scalar(p) for p in parameters)
+        self._optional = {p.name for p in parameters if not p.required and not _takes_null(p)}
         fields: dict[str, Any] = {}
-        for parameter in self.signature.parameters:
+        for parameter in parameters:
             if parameter.kind != "context":
                 wrap: Any = Required if parameter.required else NotRequired
                 fields[parameter.name] = wrap[parameter.annotation]
@@ -180,8 +185,8 @@ class ArgumentReader:
             given = _json_inside(given)
             repairs.append("arguments: JSON text unpacked")
         if not isinstance(given, Mapping):
-            kind = "null" if given is None else _kind(given)
-            raise self._rejected([f"they must be one JSON object, not {_article(kind)}"], arguments)
+            kind = "null" if given is None else kind_of(given)
+            raise self._rejected([f"they must be one JSON object, not {article(kind)}"], arguments)
         given = dict(cast("Mapping[str, Any]", given))
         return self._leniently(given, repairs, arguments)
 
@@ -236,7 +241,7 @@ class ArgumentReader:
         return out
 
     def _sentence(self, problem: dict[str, Any], loc: tuple[Any, ...]) -> str:
-        path = _path(loc)
+        path = path_text(loc)
         if problem["type"] == "missing":
             return f"'{path}' is missing"
         if problem["type"] == "extra_forbidden":
@@ -245,20 +250,10 @@ class ArgumentReader:
             return f"'{path}' is not a parameter{hint}"
         message = str(problem["msg"]).removeprefix("Input ").removeprefix("Value error, ")
         message = message[:1].lower() + message[1:]
-        return f"'{path}' {message}, got {_clip_json(problem.get('input'))}"
+        return f"'{path}' {message}, got {clip_json(problem.get('input'))}"
 
     def _rejected(self, problems: Sequence[str], sent: object) -> Rejected:
-        shown = list(problems[:5])
-        if len(problems) > 5:
-            shown.append(f"and {len(problems) - 5} more")
-        missing = [p.split("'")[1] for p in problems if p.endswith("' is missing")]
-        again = "Call it again with " + (
-            ", ".join(f'"{m}"' for m in missing[:5]) if missing else "arguments of that shape"
-        )
-        return Rejected(
-            f"{self.name} rejected its arguments: {'; '.join(shown)}. "
-            f"You sent {_clip_sent(sent)}; expected {brief(self.schema)}. {again}."
-        )
+        return rejection(self.name, self.schema, problems, sent)
 
 
 def _is_scalar(parameter: Parameter) -> bool:
@@ -281,24 +276,12 @@ def _errors(error: ValueError) -> list[dict[str, Any]]:
     return details.errors(include_url=False, include_context=False)
 
 
-def _kind(value: object) -> str:
-    if value is None:
-        return "null"
-    return next((name for kind, name in _KINDS if isinstance(value, kind)), "object")
-
-
-def _article(kind: str) -> str:
-    if kind in ("null", "text"):
-        return kind
-    return f"an {kind}" if kind[0] in "aio" else f"a {kind}"
-
-
 def _slip_records(slips: Sequence[dict[str, Any]]) -> list[str]:
     """What the strict pass refused and the lenient one took."""
     records: list[str] = []
     for slip in slips:
         expected = str(slip["type"]).removesuffix("_type").removesuffix("_parsing")
-        record = f"{_path(slip['loc'])}: {_kind(slip.get('input'))} read as {expected}"
+        record = f"{path_text(slip['loc'])}: {kind_of(slip.get('input'))} read as {expected}"
         if record not in records:
             records.append(record)
     return records
@@ -316,7 +299,7 @@ def _unpack(given: Values, problems: Sequence[dict[str, Any]], repairs: list[str
         inside = _json_inside(holder[key])
         if isinstance(inside, list | dict):
             holder[key] = inside
-            repairs.append(f"{_path(problem['loc'][:1])}: JSON text unpacked")
+            repairs.append(f"{path_text(problem['loc'][:1])}: JSON text unpacked")
             found = True
     return found
 
@@ -345,73 +328,8 @@ def _json_inside(text: str) -> Any:
         return None
 
 
-def _path(loc: Sequence[Any]) -> str:
-    out = ""
-    for part in loc:
-        if isinstance(part, int):
-            out += f"[{part}]"
-        else:
-            out += f".{part}" if out else str(part)
-    return out or "arguments"
-
-
 def _walk_top(problems: Sequence[dict[str, Any]], top: Any) -> str:
     for problem in problems:
         if problem["loc"][:1] == (top,):
-            return f", got {_clip_json(problem.get('input'))}"
+            return f", got {clip_json(problem.get('input'))}"
     return ""
-
-
-def _clip_json(value: object, limit: int = 80) -> str:
-    try:
-        text = json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):
-        text = repr(value)
-    return text if len(text) <= limit else f"{text[: limit - 20]}...{text[-15:]}"
-
-
-def _clip_sent(sent: object, limit: int = 300) -> str:
-    if sent is None:
-        return "nothing"
-    text = (
-        sent.decode("utf-8", "replace")
-        if isinstance(sent, bytes)
-        else sent
-        if isinstance(sent, str)
-        else _clip_json(sent, limit)
-    )
-    return text if len(text) <= limit else f"{text[: limit - 50]}...{text[-40:]}"
-
-
-def brief(schema: Schema, depth: int = 0) -> str:
-    """A schema in a few words, for an answer to the model.
-
-    >>> brief({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]})
-    '{"city": string}'
-    """
-    if "enum" in schema:
-        return " | ".join(json.dumps(v, ensure_ascii=False) for v in schema["enum"][:12])
-    if "const" in schema:
-        return json.dumps(schema["const"], ensure_ascii=False)
-    for key in ("anyOf", "oneOf"):
-        if key in schema:
-            return " | ".join(dict.fromkeys(brief(s, depth + 1) for s in schema[key][:6]))
-    kind = schema.get("type")
-    if kind == "object" and schema.get("properties") and depth < 3:
-        required = schema.get("required", ())
-        inside = ", ".join(
-            f'"{name}"{"" if name in required else "?"}: {brief(s, depth + 1)}'
-            for name, s in list(schema["properties"].items())[:20]
-        )
-        return "{" + inside + "}"
-    if kind == "array":
-        items = schema.get("items")
-        known = isinstance(items, dict) and depth < 4
-        return f"[{brief(cast('Schema', items), depth + 1) if known else 'any'}]"
-    if isinstance(kind, list):
-        return " | ".join(cast("list[str]", kind))
-    if kind == "object" and depth == 0:
-        return "{}"
-    if "format" in schema and kind == "string":
-        return f"string ({schema['format']})"
-    return kind if isinstance(kind, str) else ("object" if "$ref" in schema else "any")

@@ -52,7 +52,9 @@ _ENTRY = re.compile(
     r"(?:\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)|\[[^\]]*\])?\s*"
     r"(?::(?!:)|--|[–—]|(?<=\s)-(?=\s))\s*(?P<text>.*)$"  # noqa: RUF001
 )
-_NUMPY_ENTRY = re.compile(rf"(?P<names>{_NAME}(?:\s*,\s*{_NAME})*)\s*(?:\s:(?:\s.*)?|:\s.*|:)?$")
+_NUMPY_ENTRY = re.compile(
+    rf"(?P<names>{_NAME}(?:\s*,\s*{_NAME})*)\s*(?:(?:\s:|:(?=\s))(?P<kind>\s.*)?|:)?$"
+)
 _BULLET = re.compile(r"(?:[-+•*]|\d+[.)])\s")
 _CHOICES = re.compile(r"\s*\(choices:\s*(.*?)\)\s*(?=\.?$)", re.IGNORECASE | re.DOTALL)
 
@@ -178,15 +180,18 @@ class _Reader:
         base = min(_indent(line) for line in filled)
         names: list[str] = []
         text: list[str] = []
+        kind = ""
         for line in body:
             entry = read(line.strip()) if line.strip() and _indent(line) <= base else None
             if entry is None:
                 text.append(line)
                 continue
-            self._keep(names, text)
+            self._keep(names, text, kind)
             names = re.findall(r"\w[\w.]*", entry.group("names"))
-            text = [entry.groupdict().get("text") or ""]
-        self._keep(names, text)
+            groups = entry.groupdict()
+            text = [groups.get("text") or ""]
+            kind = (groups.get("kind") or "").removesuffix(", optional").strip()
+        self._keep(names, text, kind)
 
     def _numpy_entry(self, line: str) -> re.Match[str] | None:
         entry = _NUMPY_ENTRY.match(line)
@@ -227,8 +232,9 @@ class _Reader:
             end += 1
         return list(self.lines[start:end])
 
-    def _keep(self, names: Sequence[str], lines: Sequence[str]) -> None:
-        text = _join(lines)
+    def _keep(self, names: Sequence[str], lines: Sequence[str], kind: str = "") -> None:
+        """Keep a description; where there is none, a type that says more than its name."""
+        text = _join(lines) or (kind if len(kind.split()) > 2 else "")
         for name in names:
             choices = _CHOICES.search(text)
             values = None if choices is None else _literal_list(choices.group(1))

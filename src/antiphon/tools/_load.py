@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from antiphon.errors import UsageError
 from antiphon.tools._tool import Tool, tool
+from antiphon.tools._wrapped import is_wrappable, wrap_tool
 
 _MISSING = object()
 
@@ -127,6 +128,8 @@ def _as_tools(value: object, spec: str) -> list[Tool[..., Any]]:
     if isinstance(value, list | tuple):
         items = cast("Iterable[object]", value)
         return [made for item in items for made in _as_tools(item, spec)]
+    if is_wrappable(value):
+        return [wrap_tool(value)]
     if callable(value) and not inspect.ismodule(value):
         return [tool(value)]
     raise UsageError(

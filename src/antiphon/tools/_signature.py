@@ -22,7 +22,7 @@ from antiphon.tools._docstring import Docstring, parse_docstring
 
 EMPTY: Any = inspect.Parameter.empty
 Kind = Literal["named", "positional", "star", "double_star", "context"]
-_PLAIN = frozenset({str, int, float, bool, type(None)})
+_PLAIN: frozenset[Any] = frozenset({str, int, float, bool, type(None)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +96,7 @@ def read_signature(function: Callable[..., Any], *, skip_first: bool = False) ->
     for parameter in raw:
         parameters.extend(_parameters(parameter, doc, scope))
     _no_twins(parameters, where, name)
+    is_async, is_generator = _kinds(function, inner)
     return Signature(
         name=name,
         description=doc.description,
@@ -103,9 +104,8 @@ def read_signature(function: Callable[..., Any], *, skip_first: bool = False) ->
         returns=scope.returns(signature.return_annotation),
         returns_text=doc.returns,
         where=where,
-        is_async=_any_of(function, inner, inspect.iscoroutinefunction),
-        is_generator=_any_of(function, inner, inspect.isgeneratorfunction)
-        or _any_of(function, inner, inspect.isasyncgenfunction),
+        is_async=is_async,
+        is_generator=is_generator,
     )
 
 
@@ -203,7 +203,7 @@ def _narrow(annotation: Any, choices: tuple[Any, ...]) -> Any:
 def allows_none(annotation: Any) -> bool:
     if annotation is None or annotation is type(None) or annotation is object:
         return True
-    if isinstance(annotation, str) or annotation in _PLAIN:
+    if isinstance(annotation, str) or _among(annotation, _PLAIN):
         return False
     origin = typing.get_origin(annotation)
     if origin is typing.Annotated:
@@ -214,6 +214,11 @@ def allows_none(annotation: Any) -> bool:
         return any(allows_none(a) for a in typing.get_args(annotation))
     value = getattr(annotation, "__value__", None)  # a PEP 695 alias
     return value is not None and allows_none(value)
+
+
+def _among(annotation: Any, kinds: frozenset[Any]) -> bool:
+    """Whether an annotation is one of some classes; metadata may make others unhashable."""
+    return isinstance(annotation, type) and annotation in kinds
 
 
 def _described(annotation: Any) -> str:
@@ -231,7 +236,7 @@ def _described(annotation: Any) -> str:
 
 
 def _is_context(annotation: Any) -> bool:
-    if annotation is EMPTY or annotation in _PLAIN:
+    if annotation is EMPTY or _among(annotation, _PLAIN):
         return False
     origin = typing.get_origin(annotation)
     if origin is typing.Annotated:
@@ -253,7 +258,7 @@ class _Scope:
         self._locals: dict[str, Any] | None = None
 
     def evaluate(self, name: str, annotation: Any) -> Any:
-        if annotation is EMPTY or annotation in _SIMPLE:
+        if annotation is EMPTY or _among(annotation, _SIMPLE):
             return annotation
         try:
             return self._resolve(annotation)
@@ -267,8 +272,8 @@ class _Scope:
             ) from error
 
     def returns(self, annotation: Any) -> Any:
-        if annotation is EMPTY:
-            return EMPTY
+        if annotation is EMPTY or _among(annotation, _SIMPLE):
+            return annotation
         try:
             return self._resolve(annotation)
         except Exception:  # a return type may be imported for type checkers only
@@ -312,7 +317,7 @@ class _Scope:
         return False
 
 
-_SIMPLE: Any = {str, int, float, bool, list, dict, Any, object}
+_SIMPLE: frozenset[Any] = frozenset({str, int, float, bool, list, dict, object})
 
 
 def _closure(function: Callable[..., Any]) -> dict[str, Any]:
@@ -372,6 +377,17 @@ def _where(inner: Any, name: str) -> str:
         return f"{code.co_filename}:{code.co_firstlineno}"
     module = getattr(inner, "__module__", None)
     return f"{module}.{name}" if module else name
+
+
+def _kinds(function: Any, inner: Callable[..., Any]) -> tuple[bool, bool]:
+    """Whether calling gives an awaitable, and whether it gives a generator of either sort."""
+    if function is inner and type(function) is types.FunctionType and not function.__dict__:
+        flags = function.__code__.co_flags
+        generates = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
+        return bool(flags & inspect.CO_COROUTINE), bool(flags & generates)
+    generator = _any_of(function, inner, inspect.isgeneratorfunction)
+    generator = generator or _any_of(function, inner, inspect.isasyncgenfunction)
+    return _any_of(function, inner, inspect.iscoroutinefunction), generator
 
 
 def _any_of(function: Any, inner: Callable[..., Any], test: Callable[[Any], bool]) -> bool:

@@ -14,7 +14,9 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from antiphon.errors import ToolDefinitionError, ToolError, UsageError
 from antiphon.messages import ToolCall, ToolResult, ToolSpec
-from antiphon.tools._arguments import ArgumentReader, Rejected
+from antiphon.messages._json_schema import check_depth
+from antiphon.tools._answers import Rejected
+from antiphon.tools._arguments import ArgumentReader
 from antiphon.tools._context import RunContext
 from antiphon.tools._execution import (
     N_FORKS,
@@ -28,6 +30,7 @@ from antiphon.tools._execution import (
     run_in_thread,
     run_inline,
 )
+from antiphon.tools._foreign import SchemaReader
 from antiphon.tools._names import VALID, valid_name
 from antiphon.tools._result import MAX_CHARS, make_result, safe_text
 from antiphon.tools._schema import class_schema, parameters_schema, returns_schema
@@ -94,6 +97,7 @@ class Tool(Generic[P, R]):
         retries: int = 0,
         show_errors: bool = True,
         capture_stdout: bool = False,
+        spec: ToolSpec | None = None,
     ) -> None:
         _check_options(name, timeout, max_chars, max_concurrent, retries, idempotent)
         self.function = function
@@ -107,7 +111,37 @@ class Tool(Generic[P, R]):
         self.show_errors = show_errors
         self.capture_stdout = capture_stdout
         self._slots: weakref.WeakKeyDictionary[Any, asyncio.Semaphore] = weakref.WeakKeyDictionary()
-        self._describe(name, description)
+        if spec is None:
+            self._describe(name, description)
+        else:
+            self._take_over(spec)
+
+    @classmethod
+    def from_spec(
+        cls, spec: ToolSpec, function: Callable[[Values], Any], **options: Any
+    ) -> "Tool[..., Any]":
+        """A tool that others describe: its function is given all arguments as one object.
+
+        Args:
+            spec: What the model sees; arguments are checked by its schema.
+            function: Plain or async, called with the checked arguments.
+            options: See `Tool`.
+
+        Raises:
+            RenderError: The schema is nested too deep to be checked.
+        """
+        made: Callable[..., Any] = function
+        return Tool(made, spec=spec, **options)
+
+    def _take_over(self, spec: ToolSpec) -> None:
+        check_depth(spec.parameters, spec.name)
+        self._is_method = False
+        self.spec = spec
+        self.signature = read_signature(self.function)
+        self._reader: ArgumentReader | SchemaReader = SchemaReader(spec.name, spec.parameters)
+        self._bind = _pass_whole
+        self._context_names: tuple[str, ...] = ()
+        self._settle()
 
     def _describe(self, name: str | None, description: str | None) -> None:
         function: Any = self.function
@@ -135,20 +169,27 @@ class Tool(Generic[P, R]):
             parameters=parameters,
             returns=returns_schema(signature),
         )
-        self._reader = ArgumentReader(self.spec.name, parameters, signature, whole)
+        self._reader: ArgumentReader | SchemaReader = ArgumentReader(
+            self.spec.name, parameters, signature, whole
+        )
         self._bind = _binder(signature) if whole is None else _give_back
-        self._is_async = signature.is_async
+        self._context_names = tuple(p.name for p in signature.parameters if p.kind == "context")
+        self._settle()
+
+    def _settle(self) -> None:
+        """Work out what does not change from call to call."""
+        self._is_async = self.signature.is_async
         self._read = self._reader.read
         self._name = self.spec.name
-        self._function: Any = function
-        self._context_names = tuple(p.name for p in signature.parameters if p.kind == "context")
-        self._direct = (
-            self.threaded is False
-            and self._bind is None
-            and not (self._is_async or self._context_names or self.capture_stdout or self.retries)
-            and not signature.is_generator
+        self._function: Any = self.function
+        simple = (
+            self._bind is None
+            and not (self._context_names or self.capture_stdout or self.retries)
+            and not self.signature.is_generator
             and self.max_concurrent is None
         )
+        self._direct = simple and self.threaded is False and not self._is_async
+        self._awaited = simple and self._is_async and self.timeout is None and not self.threaded
 
     @property
     def name(self) -> str:
@@ -190,7 +231,10 @@ class Tool(Generic[P, R]):
             options: Keyword arguments of `tool`.
         """
         current = {key: getattr(self, key) for key in _OPTIONS}
-        current |= {"name": self.spec.name, "description": self.spec.description}
+        if isinstance(self._reader, SchemaReader):
+            current["spec"] = self.spec
+        else:
+            current |= {"name": self.spec.name, "description": self.spec.description}
         unknown = options.keys() - current.keys()
         if unknown:
             raise UsageError(f"no tool option {sorted(unknown)[0]!r}; known: {', '.join(current)}")
@@ -234,6 +278,8 @@ class Tool(Generic[P, R]):
                 return made
             job = Job(self._name, lambda: None, self.timeout, None)
             outcome = await finish(job, cast("Outcome", made))
+        elif self._awaited:
+            outcome = await self._await_directly(values)
         else:
             outcome = await self._perform(values, context, call_id)
         if outcome.error is not None:
@@ -264,6 +310,18 @@ class Tool(Generic[P, R]):
         if kind is str and len(value) <= self.max_chars and value.isascii():
             return ToolResult(call_id, self._name, value, False, value, (), tuple(repairs))
         return self._answer(value, repairs, call_id) if kind in _VALUES else Outcome(value)
+
+    async def _await_directly(self, values: Values) -> Outcome:
+        """The short way for an async function without time limit, context or other limits."""
+        try:
+            return Outcome(await self._function(**values))
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            return Outcome(error=error)  # the tool raised it: nobody cancelled this call
+        except BaseException as error:
+            return Outcome(error=error)
 
     def _answer(self, value: Any, repairs: Sequence[str], call_id: str) -> ToolResult:
         try:
@@ -323,6 +381,11 @@ class Tool(Generic[P, R]):
 
 
 Binder = Callable[[Callable[..., Any], Values], Any]
+
+
+def _pass_whole(function: Callable[..., Any], values: Values) -> Any:
+    """A tool that others describe: its function takes the arguments as one object."""
+    return function(values)
 
 
 def _give_back(_function: Callable[..., Any], values: Values) -> Any:
