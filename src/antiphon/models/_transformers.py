@@ -8,6 +8,7 @@ Needs the ``hf`` extra.
 
 import asyncio
 import importlib
+import inspect
 import json
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
@@ -177,6 +178,8 @@ class _Engine:
         self._engine = _without_marks(tokenizer)
         self._ends = _end_ids(model, tokenizer)
         self._max_positions: int = getattr(model.config, "max_position_embeddings", 0) or 0
+        parameters = inspect.signature(model.forward).parameters
+        self._cache_argument = "cache" if "cache" in parameters else "past_key_values"
         self._cache: Any = None
         self._cached_ids: list[int] = []
 
@@ -234,11 +237,10 @@ class _Engine:
         device = self._model.device
         out = self._model(
             input_ids=torch.tensor([ids], device=device),
-            past_key_values=self._cache,
             use_cache=True,
             logits_to_keep=1,
+            **{self._cache_argument: self._cache},  # it grows in place
         )
-        self._cache = out.past_key_values
         self._cached_ids.extend(ids)
         return out.logits[0, -1].float()
 
@@ -257,7 +259,7 @@ class _Engine:
             self._cached_ids = []
             return 0
         if n < len(self._cached_ids):
-            self._cache.crop(n)
+            self._cache.crop(n - len(self._cached_ids))  # negative: how many to take off
         self._cached_ids = self._cached_ids[:n]
         return n
 
