@@ -36,10 +36,32 @@ OFFICIAL: dict[str, tuple[str, dict[str, Any]]] = {
     "gpt_oss": ("gpt_oss", {}),
     "kimi_k2_instruct": ("kimi_k2_instruct", {}),
     "kimi_k2_thinking": ("kimi_k2_thinking", {}),
+    "qwen3_coder": ("qwen3_coder", {}),
+    "qwen3_5": ("qwen3_5", {"thinking": False}),
+    "qwen3_8": ("qwen3_8", {"thinking": False}),
+    "glm4_5": ("glm4_5", {"thinking": False}),
+    "glm4_7": ("glm4_7", {"thinking": False}),
+    "glm5_1": ("glm5_1", {"thinking": False}),
+    "glm5_2": ("glm5_2", {"thinking": False}),
+    "glm5_3": ("glm5_3", {"thinking": False}),
+    "minimax_m2": ("minimax_m2", {}),
+    "minimax_m2_5": ("minimax_m2_5", {}),
+    "minimax_m3_vl": ("minimax_m3", {"thinking": "disabled"}),
+    "seed_oss": ("seed_oss", {"budget": 0}),
+    "ling3": ("ling3", {"thinking": False}),
+    "minicpm5": ("minicpm5", {"thinking": False}),
 }
 """Golden files of published templates: the format and the variant that they are of."""
 
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = OFFICIAL | {
+    "qwen3_5_thinking": ("qwen3_5", {}),
+    "qwen3_6": ("qwen3_6", {"preserve": True}),
+    "glm4_5_thinking": ("glm4_5", {}),
+    "glm4_7_thinking": ("glm4_7", {}),
+    "minimax_m3": ("minimax_m3", {}),
+    "seed_oss_thinking": ("seed_oss", {}),
+    "ling3_thinking": ("ling3", {}),
+    "minicpm5_2b": ("minicpm5", {"edition": "2b"}),
     "hermes": ("hermes", {}),
     "kimi_k25_thinking": ("kimi_k25", {}),
     "deepseek_v3_1_thinking": ("deepseek_v3_1", {"thinking": True}),
@@ -141,7 +163,7 @@ def written(rendered: Rendered, index: int, fmt: Format) -> tuple[str, Start]:
         if piece.author == "written":
             break
         frame += piece.text
-    opened = frame.rstrip("\n").endswith("<think>")
+    opened = frame.rstrip("\n").endswith(("<think>", "<seed:think>", "<mm:think>"))
     for stop in fmt.stop:
         text = text.removesuffix(stop)
     return text, "reasoning" if opened else "content"

@@ -134,6 +134,34 @@ def is_last_result(messages: Sequence[Message], index: int) -> bool:
     return index + 1 == len(messages) or messages[index + 1].role != "tool"
 
 
+def last_query(messages: Sequence[Message]) -> int | None:
+    """The position of the last user message that is no quoted result; ``None`` without one."""
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        if message.role == "user":
+            text = message.text
+            if not (text.startswith("<tool_response>") and text.endswith("</tool_response>")):
+                return index
+    return None
+
+
+def trimmed(message: Message) -> Message:
+    """A message without white space at its ends; an assistant's is left as it is."""
+    text = message.text
+    if message.role == "assistant" or text == text.strip():
+        return message
+    parts = list(message.parts)
+    while parts and isinstance(parts[0], TextPart) and not parts[0].text.strip():
+        parts.pop(0)
+    while parts and isinstance(parts[-1], TextPart) and not parts[-1].text.strip():
+        parts.pop()
+    if parts and isinstance(parts[0], TextPart):
+        parts[0] = TextPart(parts[0].text.lstrip())
+    if parts and isinstance(parts[-1], TextPart):
+        parts[-1] = TextPart(parts[-1].text.rstrip())
+    return replace(message, parts=tuple(parts))
+
+
 def refuse_images(w: Writer, messages: Iterable[Message]) -> None:
     """Refuse images by name.
 
@@ -183,6 +211,7 @@ def check_written(
     tools: Sequence[ToolSpec] = (),
     start: Start = "content",
     doubtful: bool = False,
+    problem: str = "",
 ) -> None:
     """Refuse a message that would be read back as something else.
 
@@ -198,6 +227,7 @@ def check_written(
         tools: The tools on offer.
         start: Where the prompt would have left off.
         doubtful: Whether something else in the message needs reading back.
+        problem: What to say when it is that which is read as something else.
 
     Raises:
         RenderError: The text cannot be told from markup.
@@ -221,7 +251,8 @@ def check_written(
     )
     if not same:
         raise w.refuse(
-            "its text holds the family's own marks and would be read as something else; "
+            problem
+            or "its text holds the family's own marks and would be read as something else; "
             "take them out of the assistant's text",
             index,
         )

@@ -67,6 +67,9 @@ class Block:
     token: bool = False
     """Whether the mark is one token of the vocabulary: then it counts inside reasoning, too,
     wherever it stands."""
+    lost: bool = False
+    """Whether this is what calls look like that lost the family's mark: it counts at the start of
+    a line, and is text unless it names a tool on offer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,8 @@ class Syntax:
     first: Reader | None = None
     """Reads what stands before any mark, where a family begins with a name or a header; takes
     nothing where there is none."""
+    lead: str = ""
+    """White space of the family's at the start of a message."""
 
 
 _BARE = ("{", "[", "```")
@@ -127,8 +132,9 @@ class _Table:
 
 
 @lru_cache(maxsize=256)
-def _table(syntax: Syntax, bare: bool) -> _Table:
-    marks: list[tuple[str, str]] = [(b.before, b.open) for b in syntax.blocks]
+def _table(syntax: Syntax, bare: bool, lost: bool) -> _Table:
+    blocks = [b for b in syntax.blocks if lost or not b.lost]
+    marks: list[tuple[str, str]] = [(b.before, b.open) for b in blocks]
     marks += [("", t.open) for t in syntax.thinking]
     marks += [("", t.close) for t in syntax.thinking]
     marks += [("", mark) for mark in (*syntax.doubled, *syntax.ignored)]
@@ -140,7 +146,7 @@ def _table(syntax: Syntax, bare: bool) -> _Table:
         search=re.compile("|".join(map(re.escape, by_length)) or r"(?!)"),
         prefixes=frozenset(form[:i] for form in forms for i in range(1, len(form))),
         longest=max((len(form) for form in forms), default=1),
-        blocks={b.open: b for b in syntax.blocks},
+        blocks={b.open: b for b in blocks},
         thinking={t.open: t for t in syntax.thinking},
         closers={t.close: t.after_close for t in syntax.thinking},
     )
@@ -186,7 +192,7 @@ class Parser:
         bare = syntax.bare is not None and (
             syntax.bare_is_native or (bool(self.tools) and not strict)
         )
-        self._table = _table(syntax, bare)
+        self._table = _table(syntax, bare, bool(self.tools) and not strict)
         self._parts: list[tuple[type[TextPart] | type[ThinkingPart], list[str]]] = []
         self._calls: list[ToolCall] = []
         self._invalid: list[InvalidToolCall] = []
@@ -198,6 +204,7 @@ class Parser:
         self._gap: list[str] = []
         self._early_notes: list[str] = []
         self._bare_reading = False
+        self._space = ""
         self._block_is_read = False
         self._out: list[Delta] = []
         self._done = False
@@ -421,6 +428,7 @@ class Parser:
 
     def _message(self, start: Start) -> Reading[None]:
         yield
+        yield from self._drop(self._syntax.lead)
         if start == "reasoning" and self._syntax.thinking:
             yield from self._reasoning(self._syntax.thinking[0])
         if self._syntax.first is not None:
@@ -435,10 +443,13 @@ class Parser:
             elif mark in self._table.closers:
                 self.c.kept()
                 yield from self._drop(self._table.closers[mark])
-            elif mark in self._table.blocks:
-                yield from self._block(self._table.blocks[mark].reader, mark)
+            elif mark not in self._table.blocks:
+                assert self._syntax.bare is not None
+                yield from self._bare(self._syntax.bare, mark)
+            elif self._table.blocks[mark].lost:
+                yield from self._bare(self._table.blocks[mark].reader, mark)
             else:
-                yield from self._bare(mark)
+                yield from self._block(self._table.blocks[mark].reader, mark)
 
     def _content(self) -> Reading[str]:
         """Release text up to the next mark that counts; ``""`` at the end of the text."""
@@ -465,6 +476,7 @@ class Parser:
             else:
                 c.pos = match.end()
                 if mark:
+                    self._space = found.removesuffix(mark)
                     c.keep(match.end() - len(mark))
                     return mark
 
@@ -474,7 +486,8 @@ class Parser:
         mark = found.lstrip() if found.lstrip() in self._table.blocks else found
         at_line_start = self._line_start or found[0] == "\n"
         if mark in self._table.blocks:
-            return mark if at_line_start or not self._table.blocks[mark].line_start else None
+            block = self._table.blocks[mark]
+            return mark if at_line_start or not (block.line_start or block.lost) else None
         if mark in self._table.thinking:
             return mark if at_line_start else None
         if mark in syntax.ignored:
@@ -486,7 +499,8 @@ class Parser:
             allowed = at_line_start if syntax.bare_is_native else not self._wrote_text
             return mark if allowed else None
         # Reasoning that the prompt opened and the model closed at once, or an answer's own mark.
-        return mark if not self._wrote_text and not self._calls else None
+        closes = mark in self._table.closers and not self._wrote_text and not self._calls
+        return mark if closes else None
 
     def _held(self) -> int:
         text, table = self.c.text, self._table
@@ -502,10 +516,8 @@ class Parser:
             yield from self._recover(reader, error)
         self.c.kept()
 
-    def _bare(self, mark: str) -> Reading[None]:
+    def _bare(self, reader: Reader, mark: str) -> Reading[None]:
         """Read what may be a call without marks; as long as it is not sure, it may be text."""
-        reader = self._syntax.bare
-        assert reader is not None
         self.call_begin(tentative=True)
         self._bare_reading = True
         try:
@@ -516,8 +528,9 @@ class Parser:
                 yield from self._recover(reader, error)
             else:
                 self._call = None
+                kept = self._space + self.c.kept()
                 self._wrote_text = True
-                self.text(self.c.kept())
+                self.text(kept)
         finally:
             self._bare_reading = False
 
@@ -603,6 +616,8 @@ def _reasoning_table(
     forms = {before[i:] + thinking.close for i in range(len(before) + 1)}
     if not strict or thinking.call_ends_it:
         for block in syntax.blocks:
+            if block.lost:
+                continue
             spaces = block.before or "\n"
             forms |= {spaces[i:] + block.open for i in range(len(spaces) + 1)}
         forms |= _tokens(syntax)

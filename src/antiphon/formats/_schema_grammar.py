@@ -50,18 +50,28 @@ _ANNOTATIONS = {
 
 def arguments_node(spec: ToolSpec, rules: Rules) -> Node:
     """The arguments of one tool as a JSON object."""
-    maker = _Maker(spec.parameters, rules, spec.name)
+    maker = SchemaMaker(spec.parameters, rules, spec.name)
     return maker.node({"type": "object"} | spec.parameters, "")
 
 
-class _Maker:
+class SchemaMaker:
     """Makes the rules of one schema."""
+
+    value_rule = "value"
 
     def __init__(self, root: Mapping[str, Any], rules: Rules, tool: str) -> None:
         self.root = root
         self.rules = rules
         self.tool = tool
         self.references: dict[str, Ref] = {}
+
+    def literal(self, value: Any) -> Lit:
+        """One value."""
+        return Lit(dump_json(value))
+
+    def quoted(self, inside: Node) -> Node:
+        """A string, whose inside needs no escaping beyond JSON's."""
+        return seq('"', inside, '"')
 
     def unheld(self, path: str, *keywords: str) -> None:
         """Say what is left to the check."""
@@ -74,13 +84,13 @@ class _Maker:
         fields = cast("Mapping[str, Any]", schema)
         if fields.get("nullable") is True:
             rest = {k: v for k, v in fields.items() if k != "nullable"}
-            return alt(self.node(rest, path), Lit("null"))
+            return alt(self.node(rest, path), self.literal(None))
         if "$ref" in fields:
             return self.reference(str(fields["$ref"]), path)
         if "const" in fields:
-            return Lit(dump_json(fields["const"]))
+            return self.literal(fields["const"])
         if "enum" in fields:
-            return alt(*(Lit(dump_json(value)) for value in fields["enum"]))
+            return alt(*(self.literal(value) for value in fields["enum"]))
         for key in ("anyOf", "oneOf"):
             if key in fields:
                 rest = {k: v for k, v in fields.items() if k != key}
@@ -110,9 +120,9 @@ class _Maker:
             case "integer" | "number":
                 return self.number(schema, path, whole=kind == "integer")
             case "boolean":
-                return alt(Lit("true"), Lit("false"))
+                return alt(self.literal(True), self.literal(False))
             case "null":
-                return Lit("null")
+                return self.literal(None)
             case _:
                 self.check_all(schema, path, set())
                 return self.any_value()
@@ -137,7 +147,7 @@ class _Maker:
         first: Node = EMPTY
         later: Node = EMPTY
         for key, value in reversed(list(properties.items())):
-            pair = seq(f"{dump_json(key)}: ", self.node(value, f"{path}.{key}"))
+            pair = seq(f"{self.literal(key).text}: ", self.node(value, f"{path}.{key}"))
             name = f"{self.tool}{path}.{key}"
             now, then = seq(pair, later), seq(", ", pair, later)
             if key not in required:
@@ -177,13 +187,13 @@ class _Maker:
             node = pattern_node(str(pattern))
             if node is not None:
                 self.unheld(path, *(k for k in ("minLength", "maxLength") if k in schema))
-                return seq('"', node, '"')
+                return self.quoted(node)
             self.unheld(path, "pattern")
         least, most = schema.get("minLength") or 0, schema.get("maxLength")
         if max(least, most or 0) > MAX_LENGTH:
             self.unheld(path, *(k for k in ("minLength", "maxLength") if k in schema))
             least, most = 0, None
-        return seq('"', Rep(self.rules.add("char", STRING_CHAR), least, most), '"')
+        return self.quoted(Rep(self.rules.add("char", STRING_CHAR), least, most))
 
     def number(self, schema: Mapping[str, Any], path: str, *, whole: bool) -> Node:
         """A number; of its bounds only the sign is held."""
@@ -233,18 +243,18 @@ class _Maker:
 
     def any_value(self) -> Node:
         """Any JSON value."""
-        if "value" not in self.rules.rules:
-            value = Ref("value")
-            self.rules.rules["value"] = EMPTY
+        value = Ref(self.value_rule)
+        if self.value_rule not in self.rules.rules:
+            self.rules.rules[self.value_rule] = EMPTY
             text = self.string({}, "")
             member = seq(text, ": ", value)
             items = seq("[", value, Rep(seq(", ", value)), "]")
             members = seq("{", member, Rep(seq(", ", member)), "}")
-            self.rules.rules["value"] = alt(
-                text, self.number({}, "", whole=False), Lit("true"), Lit("false"), Lit("null"),
-                Lit("[]"), items, Lit("{}"), members,
+            self.rules.rules[self.value_rule] = alt(
+                text, self.number({}, "", whole=False), self.literal(True), self.literal(False),
+                self.literal(None), Lit("[]"), items, Lit("{}"), members,
             )  # fmt: skip
-        return Ref("value")
+        return value
 
 
 def _joined(items: Sequence[Node]) -> list[Node]:

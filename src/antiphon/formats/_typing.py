@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from antiphon.formats._cursor import Malformed
-from antiphon.formats._values import convert
+from antiphon.formats._values import JSON, Dialect, convert
 from antiphon.messages import JsonValue, ToolSpec, dump_json
 
 Note = Callable[[str], None]
@@ -21,13 +21,13 @@ def parameter(spec: ToolSpec | None, key: str) -> Any:
     """The schema of one parameter; ``None`` where it is not known."""
     if spec is None:
         return None
-    properties = _mapping(_resolve(spec.parameters, spec.parameters).get("properties"))
+    properties = _mapping(resolved(spec.parameters, spec.parameters).get("properties"))
     return properties.get(key)
 
 
 def kinds(schema: Any, root: Mapping[str, Any]) -> frozenset[str]:
     """The JSON types that a schema allows; empty where it says nothing."""
-    fields = _resolve(schema, root)
+    fields = resolved(schema, root)
     found: set[str] = set()
     if "const" in fields:
         found.add(kind_of(fields["const"]))
@@ -74,7 +74,14 @@ def kind_of(value: Any) -> str:
             return "array"
 
 
-def json_of(text: str, allowed: frozenset[str], note: Note, *, strip: bool = True) -> str:
+def json_of(
+    text: str,
+    allowed: frozenset[str],
+    note: Note,
+    *,
+    strip: bool = True,
+    dialect: Dialect = JSON,
+) -> str:
     """A text as JSON text of one of the allowed types.
 
     Args:
@@ -82,6 +89,7 @@ def json_of(text: str, allowed: frozenset[str], note: Note, *, strip: bool = Tru
         allowed: What the schema allows; empty where it is not known.
         note: Takes the name of each slip.
         strip: Whether white space around values that are no strings means nothing.
+        dialect: What values look like that are no strings.
 
     >>> json_of("0042", frozenset({"string"}), print), json_of("42", frozenset({"integer"}), print)
     ('"0042"', '42')
@@ -92,7 +100,9 @@ def json_of(text: str, allowed: frozenset[str], note: Note, *, strip: bool = Tru
         return as_string
     slips: list[str] = []
     try:
-        found = convert(text.strip() if strip else text, slips.append)
+        found = _strict(text) or convert(
+            text.strip() if strip else text, slips.append, dialect=dialect
+        )
         value: JsonValue = json.loads(found)
     except (Malformed, ValueError, RecursionError):
         return as_string
@@ -107,6 +117,19 @@ def json_of(text: str, allowed: frozenset[str], note: Note, *, strip: bool = Tru
     for slip in slips:
         note(slip)
     return found
+
+
+def _strict(text: str) -> str:
+    """The text if it is plain JSON, else ``""``."""
+    try:
+        json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return ""
+    return text.strip()
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(f"{word} is no JSON")
 
 
 def fits(kind: str, value: Any, allowed: frozenset[str]) -> bool:
@@ -125,7 +148,8 @@ def value_of(text: str, spec: ToolSpec | None, key: str) -> JsonValue:
     return json.loads(json_of(text, allowed, lambda slip: None))
 
 
-def _resolve(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
+def resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A schema, or what its reference points to."""
     fields = _mapping(schema)
     for _ in range(_MAX_REFERENCES):
         reference = fields.get("$ref")

@@ -316,12 +316,12 @@ def convert(text: str, note: Note, *, dialect: Dialect = JSON) -> str:
     Raises:
         Malformed: It is none, or something follows it.
     """
-    c = Cursor(text, closed=True)
+    c = Cursor(text + "\n", closed=True)  # a word at the very end is whole
     pieces: list[str] = []
     for _ in read_value(c, pieces.append, note, dialect=dialect):
         raise AssertionError("a closed cursor has nothing to wait for")
     for _ in c.space():
         raise AssertionError("a closed cursor has nothing to wait for")
-    if c.pos < len(text):
+    if c.pos < len(c.text):
         raise c.unexpected("the end of the value")
     return "".join(pieces)

@@ -1,0 +1,308 @@
+"""Calls as nested elements: an object's fields and an array's items are elements of their own.
+
+    <get_weather><where><city>Lima</city></where><days><item>1</item></days></get_weather>
+
+Every tag is led by one mark (`Elements.lead`), which is a single token that text does not hold, so
+a value ends where the lead and its own closing tag stand.  What a leaf is, is told by the tool's
+schema.  ``null`` is not written: the element is left out.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from antiphon.formats._cursor import Reading
+from antiphon.formats._grammar import EMPTY, Free, Lit, Node, Rep, Rules, alt, seq
+from antiphon.formats._scan import Parser
+from antiphon.formats._schema_grammar import SchemaMaker, rule_name
+from antiphon.formats._typing import json_of, kinds, resolved
+from antiphon.formats._value_end import attributes
+from antiphon.formats._values import MAX_DEPTH, escape, read_raw
+from antiphon.messages import JsonValue, ToolCall, ToolSpec, dump_json
+
+Emit = Callable[[str], None]
+
+_STRING = frozenset({"string"})
+_ITEM = "item"
+
+
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """Reads and writes calls as elements."""
+
+    lead: str
+    """The mark before every tag."""
+
+    @property
+    def open(self) -> str:
+        """What opens a block of calls."""
+        return f"{self.lead}<tool_call>"
+
+    @property
+    def close(self) -> str:
+        """What closes it."""
+        return f"{self.lead}</tool_call>"
+
+    @property
+    def call(self) -> str:
+        """What opens a call."""
+        return f"{self.lead}<invoke"
+
+    @property
+    def resync(self) -> tuple[str, ...]:
+        """See `Reader.resync`."""
+        return (self.close, self.open)
+
+    # What is read.
+
+    def read(self, p: Parser, opened_by: str) -> Reading[None]:
+        """See `Reader.read`."""
+        c = p.c
+        inside = opened_by == self.open
+        p.call_begin()
+        if not inside:
+            p.note("missing_open")
+        else:
+            yield from c.space()
+            if not (yield from c.take(self.call)):
+                if (yield from c.take(self.close)):
+                    p.call_drop()
+                    return
+                raise c.unexpected(repr(self.call))
+        while True:
+            yield from self._call(p)
+            if not inside:
+                p.call_end(last=True)
+                return
+            yield from c.space()
+            if (yield from c.take(self.close)):
+                p.call_end(last=True)
+                return
+            if c.closed and c.pos >= len(c.text):
+                p.note("missing_end")
+                p.call_end(last=True)
+                return
+            if not (yield from c.take(self.call)):
+                raise c.unexpected(repr(self.close))
+            p.call_end()
+            p.call_begin()
+
+    def _call(self, p: Parser) -> Reading[None]:
+        c = p.c
+        found = attributes((yield from c.until(">")))
+        name = found.get("name", found.get("", ""))
+        p.call_name(name)
+        spec = p.spec(name)
+        schema: Any = spec.parameters if spec else {}
+        p.call_arguments("{")
+        yield from self._fields(p, schema, spec, "invoke", depth=1)
+        p.call_arguments("}")
+
+    def _fields(
+        self, p: Parser, schema: Any, spec: ToolSpec | None, tag: str, *, depth: int
+    ) -> Reading[None]:
+        """The fields of an object, up to and with the closing tag of `tag`."""
+        c = p.c
+        is_first = True
+        while True:
+            ch = yield from c.space()
+            if not (yield from c.take(self.lead)):
+                if not ch and tag == "invoke":
+                    p.note("missing_end")
+                    return
+                raise c.unexpected(repr(self.lead + f"</{tag}>"))
+            if (yield from c.take(f"</{tag}>")):
+                return
+            if not (yield from c.take("<")):
+                raise c.unexpected("a tag")
+            key = yield from c.until(">")
+            p.call_arguments(f"{'' if is_first else ', '}{dump_json(key)}: ")
+            is_first = False
+            yield from self._value(p, _field(schema, key, spec), spec, key, depth=depth)
+
+    def _value(
+        self, p: Parser, schema: Any, spec: ToolSpec | None, tag: str, *, depth: int
+    ) -> Reading[None]:
+        """A value, up to and with the closing tag of `tag`."""
+        c = p.c
+        if depth > MAX_DEPTH:
+            raise c.malformed(f"nested deeper than {MAX_DEPTH} levels")
+        allowed = kinds(schema, spec.parameters) if spec else frozenset[str]()
+        end = f"{self.lead}</{tag}>"
+        if allowed == _STRING:
+            p.call_arguments('"')
+            yield from read_raw(c, lambda text: p.call_arguments(escape(text)), end)
+            p.call_arguments('"')
+            return
+        pieces: list[str] = []
+        yield from read_raw(c, pieces.append, self.lead)
+        text = "".join(pieces)
+        if (yield from c.take(f"</{tag}>")):
+            p.call_arguments(_leaf(text, allowed, p.note))
+            return
+        if text.strip() or not (yield from c.take("<")):
+            raise c.unexpected(repr(end))
+        key = yield from c.until(">")
+        is_array = key == _ITEM and ("array" in allowed or "object" not in allowed)
+        if is_array:
+            yield from self._items(p, schema, spec, tag, depth=depth)
+            return
+        p.call_arguments(f"{{{dump_json(key)}: ")
+        yield from self._value(p, _field(schema, key, spec), spec, key, depth=depth + 1)
+        yield from self._more_fields(p, schema, spec, tag, depth=depth + 1)
+
+    def _more_fields(
+        self, p: Parser, schema: Any, spec: ToolSpec | None, tag: str, *, depth: int
+    ) -> Reading[None]:
+        c = p.c
+        while True:
+            yield from c.space()
+            if not (yield from c.take(self.lead)):
+                raise c.unexpected(repr(self.lead + f"</{tag}>"))
+            if (yield from c.take(f"</{tag}>")):
+                p.call_arguments("}")
+                return
+            if not (yield from c.take("<")):
+                raise c.unexpected("a tag")
+            key = yield from c.until(">")
+            p.call_arguments(f", {dump_json(key)}: ")
+            yield from self._value(p, _field(schema, key, spec), spec, key, depth=depth)
+
+    def _items(
+        self, p: Parser, schema: Any, spec: ToolSpec | None, tag: str, *, depth: int
+    ) -> Reading[None]:
+        """The items of an array; the first one's tag is open."""
+        c = p.c
+        inner = _item(schema, spec)
+        p.call_arguments("[")
+        while True:
+            yield from self._value(p, inner, spec, _ITEM, depth=depth + 1)
+            yield from c.space()
+            if (yield from c.take(f"{self.lead}</{tag}>")):
+                p.call_arguments("]")
+                return
+            if not (yield from c.take(f"{self.lead}<{_ITEM}>")):
+                raise c.unexpected(repr(f"{self.lead}</{tag}>"))
+            p.call_arguments(", ")
+
+    # What is written.
+
+    def write(self, call: ToolCall) -> list[tuple[str, bool]]:
+        """A call: texts, and whether each is markup of the family's."""
+        parts: list[tuple[str, bool]] = [(f'{self.call} name="', True), (call.name, False)]
+        parts.append(('">', True))
+        self._write_fields(parts, call.arguments)
+        return [*parts, (f"{self.lead}</invoke>\n", True)]
+
+    def _write_fields(self, parts: list[tuple[str, bool]], fields: Mapping[str, JsonValue]) -> None:
+        for key, value in fields.items():
+            if value is not None:
+                self._write_element(parts, key, value)
+
+    def _write_element(self, parts: list[tuple[str, bool]], tag: str, value: JsonValue) -> None:
+        parts += [(self.lead, True), (f"<{tag}>", False)]
+        if isinstance(value, dict):
+            self._write_fields(parts, value)
+        elif isinstance(value, list):
+            for item in value:
+                self._write_element(parts, _ITEM, item)
+        elif value is not None:
+            text = value if isinstance(value, str) else dump_json(value)
+            parts.append((text, False))
+        parts += [(self.lead, True), (f"</{tag}>", False)]
+
+    # What may be written under a grammar.
+
+    def node(self, spec: ToolSpec, rules: Rules) -> Node:
+        """One call of one tool."""
+        maker = _ElementMaker(spec.parameters, rules, spec.name)
+        maker.lead = self.lead
+        fields = maker.fields(spec.parameters, "")
+        return seq(f'{self.call} name="{spec.name}">', fields, f"{self.lead}</invoke>\n")
+
+
+class _ElementMaker(SchemaMaker):
+    """Makes the rules of one schema for values as elements."""
+
+    lead = ""
+
+    def fields(self, schema: Mapping[str, Any], path: str) -> Node:
+        """The fields of an object, in order."""
+        properties = cast("Mapping[str, Any]", schema.get("properties") or {})
+        required = set(cast("Sequence[str]", schema.get("required") or ()))
+        later: Node = EMPTY
+        for key, value in reversed(list(properties.items())):
+            element = seq(
+                f"{self.lead}<{key}>", self.node(value, f"{path}.{key}"), f"{self.lead}</{key}>"
+            )
+            node = seq(element, later)
+            if key not in required or "null" in kinds(value, self.root):
+                node = alt(node, later)
+            later = self.rules.add(rule_name(f"{self.tool}{path}.{key}.from"), node)
+        return later
+
+    def object(self, schema: Mapping[str, Any], path: str) -> Node:
+        """An object."""
+        if not schema.get("properties"):
+            self.unheld(path, "additionalProperties")
+        return self.fields(schema, path)
+
+    def array(self, schema: Mapping[str, Any], path: str) -> Node:
+        """An array with bounds."""
+        self.check_all(schema, path, {"items", "minItems", "maxItems"})
+        item = self.node(schema.get("items", {}), f"{path}[]")
+        most: Any = schema.get("maxItems")
+        return Rep(
+            seq(f"{self.lead}<{_ITEM}>", item, f"{self.lead}</{_ITEM}>"),
+            int(schema.get("minItems") or 0),
+            None if most is None else int(most),
+        )
+
+    def string(self, schema: Mapping[str, Any], path: str) -> Node:
+        """A string: free text."""
+        self.check_all(schema, path, set())
+        return Free((self.lead,))
+
+    def literal(self, value: Any) -> Lit:
+        """One value."""
+        return Lit("" if value is None else value if isinstance(value, str) else dump_json(value))
+
+    def any_value(self) -> Node:
+        """Any text without elements in it."""
+        return Free((self.lead,))
+
+
+def _leaf(text: str, allowed: frozenset[str], note: Callable[[str], None]) -> str:
+    """A value without elements in it."""
+    if not text.strip() and allowed and "string" not in allowed:
+        for kind, empty in (("array", "[]"), ("object", "{}"), ("null", "null")):
+            if kind in allowed:
+                return empty
+    return json_of(text, allowed, note)
+
+
+def _field(schema: Any, key: str, spec: ToolSpec | None) -> Any:
+    """The schema of an object's field."""
+    if spec is None:
+        return None
+    for option in _options(schema, spec):
+        properties = cast("Mapping[str, Any]", option.get("properties") or {})
+        if key in properties:
+            return properties[key]
+    return None
+
+
+def _item(schema: Any, spec: ToolSpec | None) -> Any:
+    """The schema of an array's items."""
+    if spec is None:
+        return None
+    return next((o["items"] for o in _options(schema, spec) if "items" in o), None)
+
+
+def _options(schema: Any, spec: ToolSpec) -> list[Mapping[str, Any]]:
+    fields = resolved(schema, spec.parameters)
+    found = [fields]
+    for key in ("anyOf", "oneOf", "allOf"):
+        for option in cast("Sequence[Any]", fields.get(key) or ()):
+            found += _options(option, spec)
+    return found

@@ -1,0 +1,240 @@
+"""What the GLM families since 4.5 share: role marks, tools as JSON lines, a tag per argument.
+
+A turn has no end mark: the mark of the next role ends it, and a model stops by writing
+``<|user|>`` or ``<|observation|>``.  So the mark behind an assistant's message is written by it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+from antiphon.formats._grammar import CallForm
+from antiphon.formats._render import (
+    Writer,
+    inline_reasoning,
+    is_first_result,
+    refuse_images,
+    spec_json,
+    with_parts,
+)
+from antiphon.formats._scan import Block, Syntax, Thinking
+from antiphon.formats._tagged import Tagged, check_calls, write_calls
+from antiphon.formats._tagged_grammar import tagged_form
+from antiphon.formats._types import Rendered, Start
+from antiphon.messages import Conversation, Message, ToolSpec, dump_json
+
+SPECIALS = frozenset(
+    {
+        "[gMASK]", "<sop>", "<|system|>", "<|user|>", "<|assistant|>", "<|observation|>",
+        "<think>", "</think>", "/nothink", "<tool_call>", "</tool_call>", "<tool_response>",
+        "</tool_response>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>",
+    }
+)  # fmt: skip
+STOP = ("<|user|>", "<|observation|>", "<|endoftext|>")
+
+_HOW = (
+    "\n</tools>\n\n"
+    "For each function call, output the function name and arguments within the following XML "
+    "format:\n"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """What differs between the families."""
+
+    feed: str
+    """What stands behind a role and around results: a line feed or nothing."""
+    empty: str
+    """What stands in place of reasoning."""
+    opens: str = "<think>"
+    """What a prompt ends with that asks for reasoning."""
+    trims: bool = True
+    """Whether reasoning is trimmed."""
+    wrapped: bool = True
+    """Whether tools are listed as they came; otherwise as bare functions."""
+
+    @property
+    def tags(self) -> Tagged:
+        """The tags of calls."""
+        feed = self.feed
+        return Tagged(
+            open="<tool_call>",
+            close="</tool_call>",
+            between=feed,
+            named=feed,
+            keyed=f"</arg_key>{feed}",
+            value="<arg_value>",
+            value_close=f"</arg_value>{feed}",
+        )
+
+    @property
+    def syntax(self) -> Syntax:
+        """The table that the parser runs on."""
+        return Syntax(
+            blocks=(Block("<tool_call>", self.tags, before=self.feed),),
+            thinking=(Thinking(after_open="", before_close="", after_close=self.feed),),
+            doubled=("</tool_call>",),
+            lead=self.feed,
+        )
+
+    def call_form(self, *, thinking: bool) -> CallForm:
+        """How calls stand in the text, for the grammar."""
+        return tagged_form(
+            self.tags,
+            SPECIALS,
+            before=self.feed,
+            end=STOP,
+            always=True,
+            thinking=(f"{self.feed}<think>", "</think>") if thinking else None,
+        )
+
+
+class Glm(Protocol):
+    """What `render` needs of a family."""
+
+    @property
+    def name(self) -> str:
+        """The family's name."""
+        ...
+
+    @property
+    def style(self) -> Style:
+        """What differs between the families."""
+        ...
+
+    @property
+    def asks(self) -> bool:
+        """Whether the model is asked to reason."""
+        ...
+
+    def head(self) -> str:
+        """What stands before the tools."""
+        ...
+
+    def reasoning_of(self, messages: Sequence[Message], index: int) -> str | None:
+        """The reasoning that a message shows again; ``None`` where it shows none."""
+        ...
+
+
+def render(fmt: Glm, conversation: Conversation, *, generate: bool) -> Rendered:
+    """A conversation in one of the families."""
+    w = Writer(fmt.name, SPECIALS)
+    style = fmt.style
+    messages = conversation.messages
+    refuse_images(w, messages)
+    w.put("[gMASK]<sop>" + fmt.head(), "frame")
+    _tools(w, style, conversation.tools)
+    for index, message in enumerate(messages):
+        if message.role == "assistant":
+            _assistant(w, fmt, conversation, index)
+        elif message.role == "tool":
+            _result(w, style, messages, index)
+        else:
+            _role(w, messages, index, f"<|{message.role}|>")
+            w.text(style.feed, "frame", index)
+            w.text(message.text, "given", index)
+            nothink = style.feed and message.role == "user" and not fmt.asks
+            if nothink and not message.text.endswith("/nothink"):
+                w.put("/nothink", "frame", index)
+    if not generate:
+        return w.done()
+    w.put("<|assistant|>", "frame")
+    if fmt.asks:
+        w.put(style.opens, "frame")
+        return w.done(start="reasoning" if style.opens else "content")
+    w.put(style.feed + style.empty, "frame")
+    return w.done()
+
+
+def _role(w: Writer, messages: Sequence[Message], index: int, mark: str) -> None:
+    """The mark of a role; behind an assistant's message the model wrote it itself."""
+    ends = index > 0 and messages[index - 1].role == "assistant"
+    if ends and mark in ("<|user|>", "<|observation|>"):
+        w.put(mark, "written", index - 1)
+    else:
+        w.put(mark, "frame", index)
+
+
+def _tools(w: Writer, style: Style, tools: Sequence[ToolSpec]) -> None:
+    if not tools:
+        return
+    lines = "".join(_tool_text(spec, style) for spec in tools)
+    w.put("<|system|>", "frame")
+    w.text(
+        "\n# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"
+        "You are provided with function signatures within <tools></tools> XML tags:\n"
+        f"<tools>{lines}{_HOW}",
+        "frame",
+    )
+    feed = style.feed
+    w.put(
+        f"<tool_call>{{function-name}}{feed}<arg_key>{{arg-key-1}}</arg_key>{feed}"
+        f"<arg_value>{{arg-value-1}}</arg_value>{feed}<arg_key>{{arg-key-2}}</arg_key>{feed}"
+        f"<arg_value>{{arg-value-2}}</arg_value>{feed}...{feed}</tool_call>",
+        "frame",
+    )
+
+
+def _tool_text(spec: ToolSpec, style: Style) -> str:
+    if style.wrapped:
+        return "\n" + spec_json(spec)
+    function = cast("Mapping[str, Any]", spec.to_openai()["function"])
+    if function.get("defer_loading"):
+        return ""
+    hidden = ("defer_loading", "strict")
+    return "\n" + dump_json({k: v for k, v in function.items() if k not in hidden})
+
+
+def _assistant(w: Writer, fmt: Glm, conversation: Conversation, index: int) -> None:
+    style, messages = fmt.style, conversation.messages
+    message = inline_reasoning(messages[index])
+    shown = fmt.reasoning_of([*messages[:index], message, *messages[index + 1 :]], index)
+    reasoning = (shown or "").strip() if style.trims else shown or ""
+    text = message.text.strip()
+    if (reasoning, text) != (messages[index].reasoning, messages[index].text):
+        w.changed.append(index)
+    message = with_parts(message, reasoning=reasoning, text=text)
+    w.put("<|assistant|>", "frame", index)
+    since = len(w.pieces)
+    start = _think(w, fmt, index, None if shown is None else reasoning)
+    if text:
+        w.text(style.feed + text, "written", index)
+    write_calls(w, style.tags, message, index, before=style.feed)
+    check_calls(
+        w, style.tags, style.syntax, message, index,
+        since=since, tools=conversation.tools, start=start,
+    )  # fmt: skip
+
+
+def _think(w: Writer, fmt: Glm, index: int, reasoning: str | None) -> Start:
+    """The reasoning block: the prompt's part of it is the frame's, the rest is written."""
+    style = fmt.style
+    block = style.empty if reasoning is None else f"<think>{reasoning}</think>"
+    if fmt.asks and style.opens and block.startswith(style.opens):
+        w.put(style.opens, "frame", index)
+        w.text(reasoning or "", "written", index)
+        w.put("</think>", "written", index)
+        return "reasoning"
+    author = "frame" if reasoning is None and (style.opens or not fmt.asks) else "written"
+    head, mark, tail = block.rpartition("</think>")
+    opened = "<think>" if head.startswith("<think>") else ""
+    w.put(style.feed + opened, author, index)
+    w.text(head[len(opened) :], author, index)
+    w.put(mark + tail, author, index)
+    return "content"
+
+
+def _result(w: Writer, style: Style, messages: Sequence[Message], index: int) -> None:
+    """One tool result; a run of them is one turn."""
+    if is_first_result(messages, index):
+        _role(w, messages, index, "<|observation|>")
+    feed = style.feed
+    w.put(f"{feed}<tool_response>{feed}", "frame", index)
+    w.text(messages[index].text, "given", index)
+    w.put(f"{feed}</tool_response>", "frame", index)
+
+
+def last_user(messages: Sequence[Message]) -> int:
+    """The position of the last user message; -1 without one."""
+    return max((i for i, m in enumerate(messages) if m.role == "user"), default=-1)

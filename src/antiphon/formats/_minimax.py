@@ -1,0 +1,91 @@
+"""What the MiniMax families share: turns, tools as JSON in tags, and results."""
+
+from collections.abc import Sequence
+
+from antiphon.formats._render import Turns, Writer, is_first_result, is_last_result
+from antiphon.messages import ImagePart, Message, ToolSpec, dump_json
+
+TURNS = Turns(
+    open="]~b]{role}\n",
+    end="[e~[",
+    between="\n",
+    before_all="]~!b[",
+    specials=frozenset({"]~!b[", "]~b]", "[e~["}),
+    roles=(("assistant", "ai"),),
+)
+
+
+def write_system(
+    w: Writer,
+    turns: Turns,
+    role: str,
+    system: str | None,
+    identity: str,
+    tools: Sequence[ToolSpec],
+    how: str,
+    *,
+    index: int | None,
+) -> None:
+    """The turn that says who the model is and which tools there are.
+
+    Args:
+        w: What is written.
+        turns: The family's turns.
+        role: The role of the turn.
+        system: What the conversation says.
+        identity: What is said where it says nothing.
+        tools: The tools.
+        how: How to call them.
+        index: The position of the system message.
+    """
+    turns.begin(w, role, index)
+    w.text(system or identity, "given" if system else "frame", index)
+    if tools:
+        lines = "".join(
+            f"<tool>{dump_json(spec.to_openai()['function'])}</tool>\n" for spec in tools
+        )
+        w.text(
+            "\n\n# Tools\nYou may call one or more tools to assist with the user query.\n"
+            f"Here are the tools available in JSONSchema format:\n\n<tools>\n{lines}</tools>\n\n",
+            "frame",
+            index,
+        )
+        w.put(how, "frame", index)
+    turns.finish(w, role, index)
+
+
+def write_given(w: Writer, turns: Turns, messages: Sequence[Message], index: int) -> None:
+    """A user message or a tool result; a run of results is one turn.
+
+    Raises:
+        RenderError: A system message does not come first, or a result answers no call.
+    """
+    message = messages[index]
+    if message.role == "system":
+        raise w.refuse("a system message must come first; join system messages into one", index)
+    if message.role == "user":
+        turns.begin(w, "user", index)
+        write_content(w, message, index)
+        turns.finish(w, "user", index)
+        return
+    caller = next((m for m in reversed(messages[:index]) if m.role == "assistant"), None)
+    if caller is None or not (caller.tool_calls or caller.invalid_tool_calls):
+        raise w.refuse("a result stands behind the call that it answers; there is none", index)
+    if is_first_result(messages, index):
+        turns.begin(w, "tool", index)
+    else:
+        w.text("\n", "frame", index)
+    w.text("<response>", "frame", index)
+    write_content(w, message, index)
+    w.text("</response>", "frame", index)
+    if is_last_result(messages, index):
+        turns.finish(w, "tool", index)
+
+
+def write_content(w: Writer, message: Message, index: int) -> None:
+    """Text and images, in order."""
+    for part in message.parts:
+        if isinstance(part, ImagePart):
+            w.mark("]<]image[>[", "given", index)
+        else:
+            w.text(part.text, "given", index)

@@ -1,0 +1,434 @@
+"""Calls whose arguments stand each in a tag of its own: one description reads and writes them.
+
+    <tool_call>
+    <function=get_weather>
+    <parameter=city>
+    Lima
+    </parameter>
+    </function>
+    </tool_call>
+
+`Tagged` says which marks a family puts around calls, names, keys and values.  Strings are written
+as they are; what else a value may be is told by the tool's schema (`_typing.py`) or, in some
+families, by an attribute of the tag.  A value ends at its closing mark only where the call goes on
+behind it, so that a value may quote the mark.  The grammar of the same marks is in
+`_tagged_grammar.py`.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from html import unescape as html_unescape
+from typing import Literal
+
+from antiphon.formats._cursor import Cut, Reading
+from antiphon.formats._readers import JsonCalls, read_arguments
+from antiphon.formats._render import Writer, check_written, invalid_text
+from antiphon.formats._scan import Parser, Syntax
+from antiphon.formats._types import Start
+from antiphon.formats._typing import ALL, json_of, kind_of, kinds, parameter
+from antiphon.formats._value_end import ValueEnd, attributes, key_of
+from antiphon.formats._values import JSON, PYTHON, escape
+from antiphon.messages import JsonValue, Message, ToolCall, ToolSpec, dump_json
+
+_STRING = frozenset({"string"})
+_OTHERS = ALL - _STRING
+_PLAIN_KEY = re.compile(r"[A-Za-z_][\w.-]*")
+_MAY_BE_JSON = re.compile(r"""\s*(?:["'\[{(]|-?[0-9.]|[tfnTFN])""")
+_CDATA, _CDATA_END = "<![CDATA[", "]]>"
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """A family's tags, exactly as it writes them; what reads them takes other white space, too."""
+
+    open: str = ""
+    """What stands before a block of calls; ``""`` where a call opens by itself."""
+    close: str = ""
+    """What stands behind a block."""
+    between: str = "\n"
+    """What stands between blocks."""
+    several: bool = False
+    """Whether all calls of a message stand in one block."""
+    call: str = ""
+    """What stands before a call's name, inside its block."""
+    named: str = ""
+    """What stands behind the name."""
+    call_close: str = ""
+    """What stands behind a call; ``""`` where the block's own mark ends it."""
+    key: str = "<arg_key>"
+    """What stands before an argument's key."""
+    keyed: str = "</arg_key>"
+    """What stands behind the key."""
+    value: str = ""
+    """What stands before the value."""
+    value_close: str = "</arg_value>"
+    """What stands behind the value."""
+    types: Literal["schema", "string", "type"] = "schema"
+    """Who says what a value is: the tool's schema, an attribute ``string="true"``, or ``type=``."""
+    empty: str = ""
+    """What stands in place of arguments where a call has none."""
+    json: tuple[str, str] = ("", "")
+    """Marks around arguments that stand in a call as one JSON object, where the family has that."""
+    cdata: bool = False
+    """Whether strings with markup or line feeds stand in a CDATA section."""
+    escapes: bool = False
+    """Whether ``&`` and ``"`` are escaped in names and keys."""
+    python: frozenset[str] = frozenset()
+    """The JSON types whose values are written as Python writes them."""
+
+    # What is read.
+
+    @property
+    def resync(self) -> tuple[str, ...]:
+        """See `Reader.resync`."""
+        return (self.close.strip() or self.call_close.strip(), self.open.strip() or stem(self.call))
+
+    def read(self, p: Parser, opened_by: str) -> Reading[None]:
+        """See `Reader.read`."""
+        c, marks = p.c, _marks(self)
+        inside = bool(marks.open) and opened_by == marks.open
+        if not p.call_in_progress:
+            p.call_begin()
+        if inside and (yield from self._head(p, marks)):
+            return
+        if not inside and marks.open:
+            p.note("missing_open")
+        while True:
+            yield from self._call(p, marks)
+            if not marks.close or not inside:
+                p.call_end(last=True)
+                return
+            ch = yield from c.space()
+            if (yield from c.take(marks.close)):
+                p.call_end(last=True)
+                return
+            if not ch:
+                p.note("missing_end")
+                p.call_end(last=True)
+                return
+            if not marks.call or not (yield from c.take(marks.call)):
+                raise c.unexpected(repr(marks.close))
+            if not self.several:
+                p.note("several_calls")
+            p.call_end()
+            p.call_begin()
+
+    def _head(self, p: Parser, marks: "_Marks") -> Reading[bool]:
+        """What stands between the block's mark and the name; whether that was all of the block."""
+        c = p.c
+        ch = yield from c.space()
+        while ch == marks.open[0] and (yield from c.take(marks.open)):
+            p.note("doubled_tag")
+            ch = yield from c.space()
+        if ch in ("{", "[") and marks.close:
+            p.note("json_call")
+            yield from JsonCalls(marks.close).read(p, "")
+            return True
+        if marks.call and not (yield from c.take(marks.call)):
+            if self.several and (yield from c.take(marks.close)):
+                p.call_drop()
+                return True
+            raise c.unexpected(repr(marks.call))
+        return False
+
+    def _call(self, p: Parser, marks: "_Marks") -> Reading[None]:
+        """A call from its name on, up to and with its closing mark."""
+        c = p.c
+        name = yield from self._name(p, marks)
+        p.call_name(name)
+        spec = p.spec(name)
+        seen: list[str] = []
+        while True:
+            ch = yield from c.space()
+            if (yield from c.take(marks.key)):
+                yield from self._argument(p, marks, spec, seen)
+            elif marks.call_close and (yield from c.take(marks.call_close)):
+                break
+            elif not ch:
+                if not seen and not p.has_arguments:
+                    raise Cut(f"the text ends at character {c.offset}, inside a call")
+                p.note("missing_end")
+                break
+            elif marks.close and (yield from c.peek(len(marks.close))) == marks.close:
+                p.note_if("missing_close" if marks.call_close else "")
+                break
+            elif self.json[0] and not seen and (yield from c.take(self.json[0])):
+                yield from read_arguments(p, end=self.json[1])
+                if not (yield from c.take(self.json[1])):
+                    raise c.unexpected(repr(self.json[1]))
+                seen.append("")
+            elif not seen and ch == "{":
+                p.note("json_arguments")
+                yield from read_arguments(p, end=marks.call_close or marks.close)
+                seen.append("")
+            elif (yield from c.take(marks.value_close)):
+                p.note("doubled_tag")
+            else:
+                raise c.unexpected(repr(marks.key))
+        if "" not in seen:
+            p.call_arguments("}" if seen else "{}")
+
+    def _name(self, p: Parser, marks: "_Marks") -> Reading[str]:
+        c = p.c
+        if not marks.named:
+            return (yield from _upto(p, marks.name_ends)).strip()
+        found = attributes((yield from c.until(marks.named)))
+        name = found.get("", found.get("name", found.get("tool", "")))
+        return html_unescape(name) if self.escapes else name
+
+    def _argument(
+        self, p: Parser, marks: "_Marks", spec: ToolSpec | None, seen: list[str]
+    ) -> Reading[None]:
+        c = p.c
+        found = attributes((yield from c.until(marks.keyed)))
+        key = key_of(found)
+        if key is None:
+            raise c.malformed("an argument has no key")
+        key = html_unescape(key) if self.escapes else key
+        if marks.value:
+            yield from c.space()
+            if not (yield from c.take(marks.value)):
+                p.note("missing_tag")
+        if key in seen:
+            p.note("repeated_key")
+        p.call_arguments(f"{', ' if seen else '{'}{dump_json(key)}: ")
+        seen.append(key)
+        allowed = self._allowed(found, spec, key)
+        end = marks.end
+        if self.cdata and (yield from c.take(_CDATA)):
+            allowed = allowed if allowed - _STRING else _STRING
+            end = marks.cdata_end
+        elif end.padded:
+            yield from c.take("\n")
+
+        def lacks(other: str) -> bool:
+            return other not in seen and parameter(spec, other) is not None
+
+        if allowed == _STRING:
+            p.call_arguments('"')
+            closed = yield from end.read(c, lambda text: p.call_arguments(escape(text)), lacks)
+            p.call_arguments('"')
+        else:
+            pieces: list[str] = []
+            closed = yield from end.read(c, pieces.append, lacks)
+            text = "".join(pieces)
+            p.call_arguments(
+                json_of(text, allowed, p.note, dialect=PYTHON if self.python else JSON)
+            )
+        if not closed:
+            p.note("missing_close")
+
+    def _allowed(self, found: Mapping[str, str], spec: ToolSpec | None, key: str) -> frozenset[str]:
+        """The types that a value may have; empty where nothing tells."""
+        said = found.get(self.types)
+        if said is not None:
+            return _STRING if said in ("true", "string") else _OTHERS
+        return kinds(parameter(spec, key), spec.parameters) if spec else frozenset()
+
+    # What is written.
+
+    def write(self, call: ToolCall, index: int = 0) -> list[tuple[str, bool]]:
+        """A call, without its block: texts, and whether each is markup of the family's.
+
+        Args:
+            call: The call.
+            index: Its position in the message, from 1, for families that write it.
+        """
+        named = self.named.replace("{index}", str(index))
+        parts = [(self.call, True), (self._attribute(call.name), False), (named, True)]
+        for key, value in call.arguments.items():
+            text = self.value_text(value)
+            parts += [
+                (self.key, True),
+                (self._attribute(key), False),
+                (self._keyed(value) + self.value, True),
+                (text, False),
+                (self.value_close, True),
+            ]
+        if not call.arguments:
+            parts.append((self.empty, True))
+        return [*parts, (self.call_close, True)]
+
+    def value_text(self, value: JsonValue) -> str:
+        """A value as it stands in its tag."""
+        if not isinstance(value, str):
+            return str(value) if kind_of(value) in self.python else dump_json(value)
+        if self.cdata and re.search(r"[<&\n]", value):
+            return f"{_CDATA}{value}{_CDATA_END}"
+        return value
+
+    def _attribute(self, text: str) -> str:
+        return text.replace("&", "&amp;").replace('"', "&quot;") if self.escapes else text
+
+    def _keyed(self, value: JsonValue) -> str:
+        if self.types == "string":
+            return self.keyed.replace("{type}", "true" if isinstance(value, str) else "false")
+        if self.types == "type":
+            kind = kind_of(value)
+            return self.keyed.replace("{type}", "number" if kind == "integer" else kind)
+        return self.keyed
+
+    def doubtful(self, call: ToolCall, spec: ToolSpec | None) -> bool:
+        """Whether a call might be read back as something else, and has to be tried."""
+        if not _PLAIN_KEY.fullmatch(call.name):
+            return True
+        inner = _marks(self).inner
+        for key, value in call.arguments.items():
+            if not _PLAIN_KEY.fullmatch(key):
+                return True
+            text = self.value_text(value)
+            if inner.search(text):
+                return True
+            if self.types != "schema":
+                continue
+            allowed = kinds(parameter(spec, key), spec.parameters) if spec else frozenset[str]()
+            if isinstance(value, str):
+                if allowed != _STRING and _MAY_BE_JSON.match(value):
+                    return True
+            elif allowed and not allowed & _OTHERS:
+                return True
+        return False
+
+
+def stem(mark: str) -> str:
+    """A tag's beginning, before its attributes.
+
+    >>> stem('<invoke name="'), stem('<function='), stem('<tool_call>')
+    ('<invoke', '<function', '<tool_call>')
+    """
+    return re.sub(r'(?:\s+\w+="|=)$', "", mark.strip())
+
+
+def tag_end(text: str) -> str:
+    """The mark that ends a tag, behind its attributes.
+
+    >>> tag_end('" string="{type}">'), tag_end(">")
+    ('>', '>')
+    """
+    return text.strip().rpartition('"')[2].strip()
+
+
+def _upto(p: Parser, ends: tuple[str, ...], *, limit: int = 256) -> Reading[str]:
+    """The text up to one of some marks, which stays."""
+    c = p.c
+    while True:
+        found = [at for end in ends if (at := c.text.find(end, c.pos)) >= 0]
+        size = (min(found) if found else len(c.text)) - c.pos
+        if size > limit:
+            raise c.malformed(f"no end of the name within {limit} characters")
+        if found or c.closed:
+            text = c.text[c.pos : c.pos + size]
+            c.pos += size
+            return text
+        yield
+
+
+@dataclass(frozen=True, slots=True)
+class _Marks:
+    """A `Tagged` made ready for reading."""
+
+    open: str
+    close: str
+    call: str
+    named: str
+    name_ends: tuple[str, ...]
+    call_close: str
+    key: str
+    keyed: str
+    value: str
+    value_close: str
+    end: ValueEnd
+    cdata_end: ValueEnd
+    inner: re.Pattern[str]
+
+
+@lru_cache(maxsize=64)
+def _marks(tags: Tagged) -> _Marks:
+    open, call, key = tags.open.strip(), stem(tags.call), stem(tags.key)
+    close, call_close = tags.close.strip(), tags.call_close.strip()
+    keyed, value_close = tag_end(tags.keyed), tags.value_close.strip()
+    over = call_close or close
+
+    def end(mark: str) -> ValueEnd:
+        return ValueEnd(
+            close=mark,
+            padded=tags.value_close.startswith("\n"),
+            key=key,
+            keyed=keyed,
+            over=over,
+            block=close if call_close else "",
+            others=tuple(m for m in (open, call) if m),
+        )
+
+    return _Marks(
+        open=open,
+        close=close,
+        call=call,
+        named=tag_end(tags.named) if call or tags.named.strip() else "",
+        name_ends=tuple(m for m in ("\n", key, over) if m),
+        call_close=call_close,
+        key=key,
+        keyed=keyed,
+        value=tags.value.strip(),
+        value_close=value_close,
+        end=end(value_close),
+        cdata_end=end(_CDATA_END + value_close),
+        inner=re.compile("|".join(re.escape(m) for m in (value_close, key, over, _CDATA))),
+    )
+
+
+def write_calls(w: Writer, tags: Tagged, message: Message, index: int, *, before: str) -> None:
+    """The calls of an assistant message.
+
+    Args:
+        w: What is written.
+        tags: The family's tags.
+        message: The message.
+        index: Its position.
+        before: What stands before its first block.
+    """
+    calls = message.tool_calls
+    lead = before
+    for i, call in enumerate(calls):
+        opens = not i or not tags.several
+        w.put(lead + tags.open if opens else "", "written", index)
+        for text, is_markup in tags.write(call, i + 1):
+            (w.put if is_markup else w.text)(text, "written", index)
+        closes = i + 1 == len(calls) or not tags.several
+        w.put(tags.close if closes else "", "written", index)
+        lead = tags.between
+    if message.invalid_tool_calls:
+        w.put(lead + invalid_text(message), "written", index)
+
+
+def check_calls(
+    w: Writer,
+    tags: Tagged,
+    syntax: Syntax,
+    message: Message,
+    index: int,
+    *,
+    since: int,
+    tools: Sequence[ToolSpec],
+    start: Start = "content",
+) -> None:
+    """Refuse a message that would be read back as something else. See `check_written`.
+
+    Raises:
+        RenderError: Text or arguments cannot be told from markup, or from another type.
+    """
+    specs = {spec.name: spec for spec in tools}
+    doubtful = [c.name for c in message.tool_calls if tags.doubtful(c, specs.get(c.name))]
+    problem = ""
+    if doubtful:
+        names = ", ".join(map(repr, doubtful))
+        problem = (
+            f"the arguments of {names} would be read as something else: this family writes no "
+            "quotes around strings; give the tool's schema, or a value of the type it asks for"
+        )
+    check_written(
+        w, syntax, message, index,
+        since=since, tools=tools, start=start, doubtful=bool(doubtful), problem=problem,
+    )  # fmt: skip

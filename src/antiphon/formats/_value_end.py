@@ -1,0 +1,151 @@
+"""Where a value ends that stands as it is between two marks.
+
+A value may quote its own closing mark: it ends only where the call goes on behind the mark.  Where
+the mark is missing, the value ends at the next key that the tool has, or where the call is over and
+nothing follows but the end of the text or another call.  Text is given on as it arrives.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from antiphon.formats._cursor import Cursor, Cut, Reading
+
+Emit = Callable[[str], None]
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_ATTRIBUTE = re.compile(r"""\s*([\w:-]+)\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+)""")
+_KEY_LIMIT = 256  # characters of a tag's inside
+
+
+def attributes(text: str) -> Mapping[str, str]:
+    """What stands in a tag behind its name; a value without a name is the one named ``""``.
+
+    >>> attributes("=city"), attributes(' name="q" string="true"'), attributes("city")
+    ({'': 'city'}, {'name': 'q', 'string': 'true'}, {'': 'city'})
+    """
+    bare = text.strip()
+    if bare.startswith("="):
+        return {"": bare[1:].strip().strip("\"'")}
+    found = {name: value.strip("\"'") for name, value in _ATTRIBUTE.findall(bare)}
+    return found or {"": bare}
+
+
+def key_of(found: Mapping[str, str]) -> str | None:
+    """The key that a tag's attributes name."""
+    return found.get("", found.get("name", found.get("key")))
+
+
+@dataclass(frozen=True, slots=True)
+class ValueEnd:
+    """The marks around a value's end."""
+
+    close: str
+    """The mark that closes the value."""
+    padded: bool
+    """Whether one line feed before a mark is the family's."""
+    key: str
+    """The mark before the next key."""
+    keyed: str
+    """The mark behind a key."""
+    over: str
+    """The mark that ends the call."""
+    block: str
+    """The mark that ends a block of calls, if that is another one; else ``""``."""
+    others: tuple[str, ...]
+    """Marks that may open the next call."""
+    _search: re.Pattern[str] = field(init=False, repr=False, compare=False)
+    _prefixes: frozenset[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        plain = tuple(m for m in (self.close, self.key, self.over) if m)
+        forms = {*plain, *("\n" + m for m in plain)} if self.padded else set(plain)
+        by_length = sorted(forms, key=len, reverse=True)
+        search = re.compile("|".join(map(re.escape, by_length)))
+        prefixes = frozenset(form[:i] for form in forms for i in range(1, len(form)))
+        object.__setattr__(self, "_search", search)
+        object.__setattr__(self, "_prefixes", prefixes)
+
+    def read(self, c: Cursor, emit: Emit, is_key: Callable[[str], bool]) -> Reading[bool]:
+        """Emit a value as it arrives, and consume its closing mark.
+
+        Args:
+            c: Where the value starts.
+            emit: Takes the text.
+            is_key: Whether a key is one that the tool has and the call lacks.
+
+        Returns:
+            Whether the closing mark was there.
+
+        Raises:
+            Cut: The text ends inside the value.
+        """
+        while True:
+            match = self._search.search(c.text, c.pos)
+            end = match.start() if match else len(c.text) - self._held(c.text, c.pos)
+            if end > c.pos:
+                emit(c.text[c.pos : end])
+                c.pos = end
+            if match is None:
+                if c.closed:
+                    raise Cut(f"the text ends at character {c.offset}, inside a value")
+                yield
+                continue
+            found = match.group()
+            mark = found.lstrip("\n") if self.padded else found
+            if mark == self.close:
+                if (yield from self._goes_on(c, len(found))):
+                    c.pos += len(found)
+                    return True
+            elif mark == self.over:
+                if (yield from self._is_over(c, len(found))):
+                    return False
+            elif (yield from self._is_key(c, len(found), is_key)):
+                return False
+            emit(found)
+            c.pos += len(found)
+
+    def _held(self, text: str, start: int) -> int:
+        longest = max(len(self.close), len(self.key), len(self.over))
+        for size in range(min(longest, len(text) - start), 0, -1):
+            if text[len(text) - size :] in self._prefixes:
+                return size
+        return 0
+
+    def _goes_on(self, c: Cursor, size: int) -> Reading[bool]:
+        """Whether the call goes on or ends behind a closing mark of that size."""
+        return (yield from _follows(c, size, (self.key, self.over, self.block, self.close)))
+
+    def _is_over(self, c: Cursor, size: int) -> Reading[bool]:
+        """Whether the call is over, and with it the text, or another call follows."""
+        if self.block and (yield from _follows(c, size, (self.block,))):
+            start = c.text.find(self.block, c.pos + size)
+            size = (start if start >= 0 else len(c.text)) - c.pos + len(self.block)
+        return (yield from _follows(c, size, self.others))
+
+    def _is_key(self, c: Cursor, size: int, is_key: Callable[[str], bool]) -> Reading[bool]:
+        limit = size + _KEY_LIMIT
+        while (at := c.text.find(self.keyed, c.pos + size, c.pos + limit)) < 0:
+            if c.closed or len(c.text) - c.pos > limit:
+                return False
+            yield
+        key = key_of(attributes(c.text[c.pos + size : at]))
+        return key is not None and is_key(key)
+
+
+def _follows(c: Cursor, size: int, marks: tuple[str, ...]) -> Reading[bool]:
+    """Whether a mark, or the end of the text, comes behind the next `size` characters and
+    space."""
+    known = tuple(m for m in marks if m)
+    longest = max(map(len, known), default=0)
+    while True:
+        space = _SPACE.match(c.text, c.pos + size)
+        at = space.end() if space else len(c.text)
+        if any(c.text.startswith(m, at) for m in known):
+            return True
+        if c.closed:
+            return at >= len(c.text)
+        rest = c.text[at : at + longest]
+        if at + longest <= len(c.text) or (rest and not any(m.startswith(rest) for m in known)):
+            return False
+        yield

@@ -1,0 +1,74 @@
+"""GLM-4.7 and 5: as GLM-4.5 without line feeds; the prompt opens the reasoning.
+
+    <|assistant|><think>The user wants the weather.</think><tool_call>get_weather<arg_key>city
+    </arg_key><arg_value>Lima</arg_value></tool_call><|observation|><tool_response>19 degrees...
+
+(The line is broken here only.)  Reasoning is shown again only behind the last user message, unless
+`preserve` says otherwise; a message without any begins with a closing mark.  Text and reasoning are
+trimmed.  Messages that are not written as they once were are listed in `Rendered.changed`.
+
+Differs from upstream: nothing.
+Source: the chat templates of GLM-4.7 and GLM-5 as xinference 4.1 ships them (the same text).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from antiphon.formats import _glm_tags as glm
+from antiphon.formats._family import Family
+from antiphon.formats._grammar import CallForm
+from antiphon.formats._scan import Syntax
+from antiphon.formats._types import Rendered
+from antiphon.messages import Conversation, Message
+
+_STYLE = glm.Style(feed="", empty="</think>")
+_SYNTAX = _STYLE.syntax
+
+
+@dataclass(frozen=True, slots=True)
+class Glm47(Family):
+    """The GLM-4.7 and GLM-5 families."""
+
+    thinking: bool = True
+    """Whether the model is asked to reason."""
+    preserve: bool = False
+    """Whether the reasoning of earlier turns is shown again."""
+
+    name = "glm4_7"
+    models = ("zai-org/GLM-4.7*", "zai-org/GLM-5", "zai-org/GLM-5-FP8")
+    aliases = {"glm47": {}}
+    stop = glm.STOP
+    prefix_stable = False
+    specials = glm.SPECIALS
+    style = _STYLE
+
+    @property
+    def syntax(self) -> Syntax:
+        """The table that the parser runs on."""
+        return _SYNTAX
+
+    @property
+    def call_form(self) -> CallForm:
+        """How calls stand in the text, for the grammar."""
+        return _STYLE.call_form(thinking=self.thinking)
+
+    @property
+    def asks(self) -> bool:
+        """Whether the model is asked to reason."""
+        return self.thinking
+
+    def head(self) -> str:
+        """What stands before the tools."""
+        return ""
+
+    def reasoning_of(self, messages: Sequence[Message], index: int) -> str | None:
+        """The reasoning that a message shows again; ``None`` where it shows none."""
+        shows = self.preserve or index > glm.last_user(messages)
+        return messages[index].reasoning or None if shows else None
+
+    def render(self, conversation: Conversation, *, generate: bool = False) -> Rendered:
+        """The conversation as text. See `Format.render`."""
+        return glm.render(self, conversation, generate=generate)
+
+
+FORMAT = Glm47()

@@ -1,0 +1,189 @@
+"""MiniMax-M3: turns between ]~b] and [e~[, arguments as nested elements behind a lead mark.
+
+    ]~b]ai
+    <mm:think>The user wants the weather.</mm:think>Let me look.]<]minimax[>[<tool_call>
+    ]<]minimax[>[<invoke name="get_weather">]<]minimax[>[<city>Lima]<]minimax[>[</city>...
+
+A fixed first turn says how to reason (`thinking`); the system message stands in a ``developer``
+turn.  Reasoning is shown in every turn; a message without any begins with a closing mark.  ``null``
+is not written, at any depth: messages that lose it are listed in `Rendered.changed`.
+
+Differs from upstream: the role ``root`` is not known.
+Source: MiniMax-M3's chat_template as xinference 4.1 ships it.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from antiphon.formats import _minimax as minimax
+from antiphon.formats._elements import Elements
+from antiphon.formats._family import Family
+from antiphon.formats._grammar import CallForm
+from antiphon.formats._render import (
+    Writer,
+    check_written,
+    inline_reasoning,
+    invalid_text,
+    split_system,
+    with_parts,
+)
+from antiphon.formats._scan import Block, Syntax, Thinking
+from antiphon.formats._types import Rendered, Start
+from antiphon.messages import Conversation, JsonValue, Message, ToolCall
+
+Mode = Literal["adaptive", "enabled", "disabled"]
+
+_LEAD = "]<]minimax[>["
+_ELEMENTS = Elements(_LEAD)
+_SYNTAX = Syntax(
+    blocks=(Block(_ELEMENTS.open, _ELEMENTS), Block(_ELEMENTS.call, _ELEMENTS)),
+    thinking=(
+        Thinking("<mm:think>", "</mm:think>", after_open="", before_close="", after_close=""),
+    ),
+    doubled=(_ELEMENTS.close,),
+)
+_IDENTITY = (
+    "Your model version is MiniMax-M3, developed by MiniMax. Knowledge cutoff: January 2026. "
+    "Founded in early 2022, MiniMax is a global AI foundation model company committed to advancing "
+    "the frontiers of AI towards AGI."
+)
+_INSTRUCTIONS = (
+    "\n\n<thinking_instructions>\nYou have a thinking capability that allows you to reason step by "
+    "step before responding. When thinking is enabled, wrap your reasoning in "
+    "<mm:think></mm:think> tags before your response. When thinking is disabled, begin your "
+    "response directly after the </mm:think> prefix. When thinking is adaptive, decide on your own "
+    "whether to think for the current turn.\nCurrent thinking mode: {mode}\n"
+    "</thinking_instructions>"
+)
+_MODES: dict[Mode, str] = {
+    "adaptive": "adaptive. You are encouraged to think for complex decision-making, multi-step "
+    "reasoning, or when analyzing function/tool results.",
+    "enabled": "enabled. You MUST think step by step before every response, including after "
+    "receiving function/tool results.",
+    "disabled": "disabled. Do not output any thinking process.",
+}
+_HOW = (
+    "To call tools, wrap all invocations in a single ~<tool_call>~</tool_call> block. Parameter "
+    "values containing nested objects or arrays are recursively expanded into XML elements. "
+    "Example:\n\n~<tool_call>\n"
+    '~<invoke name="tool-name-1">~<param-1>value-1~</param-1>~<param-2>~<item>'
+    "~<key-a>val-a~</key-a>~<key-b>val-b~</key-b>~</item>~</param-2>~</invoke>\n"
+    '~<invoke name="tool-name-2">~<param-1>value-1~</param-1>~</invoke>\n'
+    "~</tool_call>"
+).replace("~", _LEAD)
+
+
+@dataclass(frozen=True, slots=True)
+class MiniMaxM3(Family):
+    """The MiniMax-M3 family."""
+
+    thinking: Mode = "adaptive"
+    """Whether the model is asked to reason."""
+
+    name = "minimax_m3"
+    models = ("MiniMaxAI/MiniMax-M3*",)
+    aliases = {"minimax_m3_vl": {}}
+    stop = ("[e~[",)
+    turns = minimax.TURNS
+    specials = minimax.TURNS.specials | {_LEAD, "]<]image[>[", "<mm:think>", "</mm:think>"}
+
+    @property
+    def syntax(self) -> Syntax:
+        """The table that the parser runs on."""
+        return _SYNTAX
+
+    @property
+    def call_form(self) -> CallForm:
+        """How calls stand in the text, for the grammar."""
+        return CallForm(
+            _ELEMENTS.node,
+            open=_ELEMENTS.open + "\n",
+            close=_ELEMENTS.close,
+            forbidden=(_LEAD, *self.stop),
+            thinking=("<mm:think>", "</mm:think>"),
+            specials=self.specials,
+        )
+
+    def render(self, conversation: Conversation, *, generate: bool = False) -> Rendered:
+        """The conversation as text. See `Format.render`."""
+        w = Writer(self.name, self.specials)
+        system, first = split_system(conversation)
+        w.put(self.turns.before_all, "frame")
+        self.turns.begin(w, "system", None)
+        w.text(_IDENTITY, "frame")
+        w.put(_INSTRUCTIONS.replace("{mode}", _MODES[self.thinking]), "frame")
+        self.turns.finish(w, "system", None)
+        minimax.write_system(
+            w, self.turns, "developer", system, "You are a helpful assistant.",
+            conversation.tools, _HOW, index=0 if first else None,
+        )  # fmt: skip
+        for index in range(first, len(conversation.messages)):
+            if conversation.messages[index].role == "assistant":
+                self._assistant(w, conversation, index)
+            else:
+                minimax.write_given(w, self.turns, conversation.messages, index)
+        if not generate:
+            return w.done()
+        self.turns.begin(w, "assistant", None)
+        prompt = {"adaptive": "", "enabled": "<mm:think>", "disabled": "</mm:think>"}
+        w.put(prompt[self.thinking], "frame")
+        return w.done(start="reasoning" if self.thinking == "enabled" else "content")
+
+    def _assistant(self, w: Writer, conversation: Conversation, index: int) -> None:
+        given = conversation.messages[index]
+        if given.images:
+            raise w.refuse("an assistant's message cannot hold images", index)
+        message = inline_reasoning(given, open="<mm:think>", close="</mm:think>")
+        calls = tuple(_without_null(call) for call in message.tool_calls)
+        if (message.text, calls) != (given.text, given.tool_calls):
+            w.changed.append(index)
+        message = with_parts(message, reasoning=message.reasoning, text=message.text)
+        self.turns.begin(w, "assistant", index)
+        since = len(w.pieces)
+        start = self._think(w, message.reasoning, index)
+        w.text(message.text, "written", index)
+        _write_calls(w, message, index)
+        check_written(
+            w, _SYNTAX, replace(message, tool_calls=calls), index,
+            since=since, tools=conversation.tools, start=start, doubtful=bool(calls),
+            problem="its arguments would be read as something else: elements have no quotes; "
+            "give the tool's schema, or values of the types that it asks for",
+        )  # fmt: skip
+        self.turns.finish(w, "assistant", index)
+
+    def _think(self, w: Writer, reasoning: str, index: int) -> Start:
+        """The reasoning block: the prompt's part of it is the frame's, the rest is written."""
+        if not reasoning:
+            w.put("</mm:think>", "written" if self.thinking == "adaptive" else "frame", index)
+            return "content"
+        w.put("<mm:think>", "frame" if self.thinking == "enabled" else "written", index)
+        w.text(reasoning, "written", index)
+        w.put("</mm:think>", "written", index)
+        return "reasoning" if self.thinking == "enabled" else "content"
+
+
+def _write_calls(w: Writer, message: Message, index: int) -> None:
+    if message.tool_calls:
+        w.put(_ELEMENTS.open, "written", index)
+        w.text("\n", "written", index)
+        for call in message.tool_calls:
+            for text, is_markup in _ELEMENTS.write(call):
+                (w.put if is_markup else w.text)(text, "written", index)
+        w.put(_ELEMENTS.close, "written", index)
+    if message.invalid_tool_calls:
+        w.put(invalid_text(message), "written", index)
+
+
+def _without_null(call: ToolCall) -> ToolCall:
+    """A call as it can be written: fields that are null are left out."""
+    arguments = {k: _bare(v) for k, v in call.arguments.items() if v is not None}
+    return ToolCall(call.name, arguments, call.id) if arguments != call.arguments else call
+
+
+def _bare(value: JsonValue) -> JsonValue:
+    if isinstance(value, dict):
+        return {k: _bare(v) for k, v in value.items() if v is not None}
+    return [_bare(item) for item in value] if isinstance(value, list) else value
+
+
+FORMAT = MiniMaxM3()
