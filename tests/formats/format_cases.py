@@ -50,6 +50,11 @@ OFFICIAL: dict[str, tuple[str, dict[str, Any]]] = {
     "seed_oss": ("seed_oss", {"budget": 0}),
     "ling3": ("ling3", {"thinking": False}),
     "minicpm5": ("minicpm5", {"thinking": False}),
+    "granite4": ("granite4", {}),
+    "granite4_1": ("granite4_1", {}),
+    "mistral_2501": ("mistral", {}),
+    "mistral_nemo": ("mistral_nemo", {}),
+    "mistral_small_3_2": ("mistral_v13", {}),
 }
 """Golden files of published templates: the format and the variant that they are of."""
 

@@ -5,6 +5,8 @@ streaming parser that every family's table runs on, `_readers.py` and `_values.p
 inside calls, `_grammar.py` makes what constrained decoding may write.
 """
 
+from antiphon.formats._detect import detect_format
+from antiphon.formats._example import example_conversation
 from antiphon.formats._grammar import Grammar
 from antiphon.formats._names import describe, get_format, list_formats
 from antiphon.formats._types import (
@@ -27,6 +29,8 @@ __all__ = [
     "StreamParser",
     "ToolChoice",
     "describe",
+    "detect_format",
+    "example_conversation",
     "get_format",
     "list_formats",
 ]

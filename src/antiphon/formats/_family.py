@@ -21,6 +21,8 @@ class Family:
     """Model ids that the family is for, as patterns (``*`` matches anything)."""
     aliases: dict[str, dict[str, Any]] = {}
     """Other names of the family, with the variant that each means."""
+    signs: tuple[str, ...] = ()
+    """Texts that the family's chat template holds and no other one does, to know it by."""
     stop: tuple[str, ...]
     """Texts that end a model's turn; a runtime stops there and leaves them out."""
     prefix_stable: bool = True

@@ -44,8 +44,8 @@ def get_format(name: str, **variants: Any) -> Format:
     """A model family's Format.
 
     Args:
-        name: A family (``qwen3``), a name that others use for it (``llama3_json``), or a model id
-            (``Qwen/Qwen3-8B``).
+        name: A family (``qwen3``), a name that others use for it (``llama3_json``), a model id
+            (``Qwen/Qwen3-8B``), or a tokenizer directory.
         variants: Fields of the family's class, for example ``thinking=False``.
 
     Raises:
@@ -57,6 +57,12 @@ def get_format(name: str, **variants: Any) -> Format:
     """
     found, variant = _find(name)
     return with_variants(found, **(variant | variants))
+
+
+def find_by_model(name: str) -> Format | None:
+    """The Format that a model id means, if a family names it."""
+    found = _by_model_id(name)
+    return None if found is None else with_variants(found[0], **found[1])
 
 
 def with_variants(format: Format, **variants: Any) -> Format:
@@ -98,6 +104,10 @@ def _find(name: str) -> tuple[Format, dict[str, Any]]:
     by_model = _by_model_id(name)
     if by_model is not None:
         return by_model
+    if Path(name).is_dir():
+        from antiphon.formats._detect import detect_format
+
+        return detect_format(name), {}
     raise _unknown(name, key)
 
 

@@ -236,7 +236,7 @@ class NamedJson:
     """A name, a mark, and the arguments as a JSON object."""
 
     separator: str
-    """The mark between name and arguments."""
+    """The mark between name and arguments; ``{`` where the object itself ends the name."""
     close: str = ""
     """The mark behind the arguments; ``""`` where the object ends by itself."""
     name: Callable[[str], tuple[str, str]] = lambda text: (text.strip(), "")
@@ -254,6 +254,8 @@ class NamedJson:
         c = p.c
         p.call_begin()
         name, id = self.name((yield from c.until(self.separator)))
+        if self.separator == "{":
+            c.pos -= 1
         p.call_name(name, id=id)
         yield from read_arguments(p, end=self.close)
         if self.close:

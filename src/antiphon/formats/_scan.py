@@ -469,6 +469,9 @@ class Parser:
             found = match.group()
             self.text(c.text[c.pos : match.start()])
             c.pos = match.start()
+            if not c.closed and c.text[c.pos :] in table.prefixes:
+                yield  # it may become a longer mark
+                continue
             mark = self._counts(found)
             if mark is None:
                 self.text(found)

@@ -91,6 +91,7 @@ class Llama31(Family):
         "meta-llama/*Llama-3.3-*",
     )
     aliases = {"llama3": {}, "llama3_json": {}, "llama3_2": {}, "llama3_3": {}}
+    signs = ("<|start_header_id|>", "Environment: ipython")
     stop = ("<|eot_id|>", "<|eom_id|>", "<|end_of_text|>")
     turns = TURNS
     specials = TURNS.specials

@@ -47,6 +47,7 @@ class Qwen25(Family):
     name = "qwen2_5"
     models = ("Qwen/Qwen2.5-*", "Qwen/Qwen2.5-Coder-*")
     aliases = {"qwen25": {}, "qwen": {}}
+    signs = ("You are Qwen, created by Alibaba Cloud", "<tool_call>")
     stop = ("<|im_end|>", "<|endoftext|>")
     turns = CHATML
     specials = CHATML.specials | qwen.CALL_MARKS

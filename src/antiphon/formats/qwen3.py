@@ -62,6 +62,7 @@ class Qwen3(Family):
         "Qwen/Qwen3-*-Instruct-2507*": {"edition": "instruct"},
         "Qwen/Qwen3-*-Thinking-2507*": {"edition": "thinking"},
     }
+    signs = ('<tool_call>\\n{"name": ', "multi_step_tool")
     stop = ("<|im_end|>", "<|endoftext|>")
     prefix_stable = False
     turns = CHATML

@@ -1,0 +1,78 @@
+"""What the Mistral families share: turns in [INST], ids of nine letters or digits, no headers."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from antiphon.formats._render import Writer
+from antiphon.messages import Conversation, Message, ToolCall, ToolSpec, dump_json
+
+MARKS = frozenset(
+    {
+        "<s>",
+        "</s>",
+        "[INST]",
+        "[/INST]",
+        "[AVAILABLE_TOOLS]",
+        "[/AVAILABLE_TOOLS]",
+        "[TOOL_CALLS]",
+        "[TOOL_RESULTS]",
+        "[/TOOL_RESULTS]",
+    }
+)
+_ID = re.compile(r"[a-zA-Z0-9]{9}")
+
+
+def with_ids(w: Writer, conversation: Conversation) -> tuple[Message, ...]:
+    """The messages with an id on every call and result; those without one are numbered in order.
+
+    Raises:
+        RenderError: An id is not nine letters or digits, or roles do not take turns.
+    """
+    waiting: list[str] = []
+    messages: list[Message] = []
+    n_calls = 0
+    for index, message in enumerate(conversation.messages):
+        if message.role == "assistant":
+            calls: list[ToolCall] = []
+            for call in message.tool_calls:
+                calls.append(replace(call, id=call.id or f"call{n_calls:05}"))
+                n_calls += 1
+            waiting = [call.id for call in calls]
+            message = replace(message, tool_calls=tuple(calls))
+        elif message.role == "tool":
+            following = waiting.pop(0) if waiting else ""
+            message = replace(message, tool_call_id=message.tool_call_id or following)
+        ids = [call.id for call in message.tool_calls]
+        ids += [message.tool_call_id] if message.role == "tool" else []
+        for id in ids:
+            if not _ID.fullmatch(id):
+                raise w.refuse(f"call id {id!r} is not nine letters or digits; rename it", index)
+        messages.append(message)
+    _check_turns(w, messages)
+    return tuple(messages)
+
+
+def _check_turns(w: Writer, messages: Sequence[Message]) -> None:
+    wanted = "user"
+    for index, message in enumerate(messages):
+        if message.role == "tool" or message.tool_calls or (message.role == "system" and not index):
+            continue
+        if message.role == "system":
+            raise w.refuse("a system message must come first; join system messages into one", index)
+        if message.role != wanted:
+            raise w.refuse(
+                f"roles must take turns; expected {wanted!r}, got {message.role!r}", index
+            )
+        wanted = "assistant" if wanted == "user" else "user"
+
+
+def last_user(messages: Sequence[Message]) -> int:
+    """The position of the last user message; -1 if there is none."""
+    return max((i for i, m in enumerate(messages) if m.role == "user"), default=-1)
+
+
+def tool_json(spec: ToolSpec) -> str:
+    """A tool as the family lists it: always wrapped."""
+    function = {k: v for k, v in spec.to_openai()["function"].items() if k != "return"}
+    return dump_json({"type": "function", "function": function})

@@ -1,0 +1,155 @@
+"""Mistral 7B v0.3, Nemo and their kin (tokenizers v1 to v7): calls as one JSON array with ids.
+
+    [INST] Weather in Lima?[/INST][TOOL_CALLS] [{"name": "get_weather", "arguments": {"city":
+    "Lima"}, "id": "call00000"}]</s>[TOOL_RESULTS] {"content": {"celsius": 19}, "call_id":
+    "call00000"} [/TOOL_RESULTS] It is 19 degrees.</s>
+
+(The lines above are broken for reading.)  Ids are nine letters or digits; calls without one are
+numbered.  Tools stand before the last user message, and the system text inside it, but only as long
+as that message is the last one.  Text beside calls is left out, reasoning is too; such messages are
+listed in `Rendered.changed`.
+
+Differs from upstream: strings in a tool's top level are escaped as JSON.
+Source: mistral-instruct-v0.3 as xinference 4.1 ships it;
+``mistralai-Mistral-Nemo-Instruct-2407.jinja`` in the source of llama-cpp-python 0.3.36.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from antiphon.formats import _mistral as mistral
+from antiphon.formats._family import Family
+from antiphon.formats._grammar import CallForm, Chars, Node, Rep, Rules, seq
+from antiphon.formats._readers import JsonCalls
+from antiphon.formats._render import Writer, check_written, refuse_images, with_parts
+from antiphon.formats._scan import Block, Syntax
+from antiphon.formats._schema_grammar import arguments_node
+from antiphon.formats._types import Rendered
+from antiphon.messages import Conversation, Message, ToolCall, ToolSpec, dump_json
+
+_READER = JsonCalls(array=True, next_block=("[TOOL_CALLS]",))
+_SYNTAX = {
+    version: Syntax(
+        blocks=(Block("[TOOL_CALLS]", _READER),),
+        bare=JsonCalls(bare_note="bare_json", array=True),
+        lead=lead,
+    )
+    for version, lead in (("v0.3", " "), ("nemo", ""))
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mistral(Family):
+    """The Mistral families with calls in one array."""
+
+    version: Literal["v0.3", "nemo"] = "v0.3"
+    """Whose text: ``nemo`` writes no space behind marks."""
+
+    name = "mistral"
+    models = ("mistralai/Mistral-7B-Instruct-v0.3",)
+    aliases = {
+        "mistral_json": {},
+        "mistral_v3": {},
+        "mistral_2501": {},
+        "mistral_nemo": {"version": "nemo"},
+        "mistralai/Mistral-Nemo-*": {"version": "nemo"},
+    }
+    signs = ("[AVAILABLE_TOOLS]", "[TOOL_CALLS]", "out[:-1]")
+    stop = ("</s>",)
+    prefix_stable = False
+    specials = mistral.MARKS
+
+    @property
+    def syntax(self) -> Syntax:
+        """The table that the parser runs on."""
+        return _SYNTAX[self.version]
+
+    @property
+    def call_form(self) -> CallForm:
+        """How calls stand in the text, for the grammar."""
+        alphanumeric = Chars((("0", "9"), ("A", "Z"), ("a", "z")))
+
+        def call(spec: ToolSpec, rules: Rules) -> Node:
+            head = f'{{"name": {dump_json(spec.name)}, "arguments": '
+            id = Rep(alphanumeric, 9, 9)
+            return seq(head, arguments_node(spec, rules), ', "id": "', id, '"}')
+
+        return CallForm(
+            call,
+            open=f"[TOOL_CALLS]{self._space}[",
+            between=", ",
+            close="]",
+            forbidden=("[TOOL_CALLS]", "[INST]", "[TOOL_RESULTS]", "</s>"),
+            specials=self.specials,
+            text_before=False,
+        )
+
+    @property
+    def _space(self) -> str:
+        return " " if self.version == "v0.3" else ""
+
+    def render(self, conversation: Conversation, *, generate: bool = False) -> Rendered:
+        """The conversation as text. See `Format.render`."""
+        w = Writer(self.name, self.specials)
+        refuse_images(w, conversation.messages)
+        messages = mistral.with_ids(w, conversation)
+        last = mistral.last_user(messages)
+        w.mark("<s>", "frame")
+        for index, message in enumerate(messages):
+            match message.role:
+                case "system":
+                    if last != len(messages) - 1:
+                        w.changed.append(index)
+                case "user":
+                    self._user(w, conversation, index, is_last=index == last)
+                case "tool":
+                    w.mark("[TOOL_RESULTS]", "frame", index)
+                    w.text(f'{self._space}{{"content": ', "frame", index)
+                    w.text(message.text, "given", index)
+                    w.text(f', "call_id": "{message.tool_call_id}"}}', "frame", index)
+                    w.mark("[/TOOL_RESULTS]", "frame", index)
+                case "assistant":
+                    self._assistant(w, conversation, message, index)
+        return w.done()
+
+    def _user(self, w: Writer, conversation: Conversation, index: int, *, is_last: bool) -> None:
+        messages = conversation.messages
+        if is_last and conversation.tools:
+            listing = ", ".join(map(mistral.tool_json, conversation.tools))
+            w.mark("[AVAILABLE_TOOLS]", "frame", index)
+            w.text(f"{self._space}[{listing}]", "frame", index)
+            w.mark("[/AVAILABLE_TOOLS]", "frame", index)
+        w.mark("[INST]", "frame", index)
+        w.text(self._space, "frame", index)
+        if index == len(messages) - 1 and messages[0].role == "system":
+            w.text(messages[0].text, "given", 0)
+            w.text("\n\n", "frame", index)
+        w.text(messages[index].text, "given", index)
+        w.mark("[/INST]", "frame", index)
+
+    def _assistant(self, w: Writer, conversation: Conversation, given: Message, index: int) -> None:
+        text = "" if given.tool_calls else given.text
+        if self.version == "v0.3":
+            text = text.strip()
+        if given.reasoning or text != given.text:
+            w.changed.append(index)
+        message = with_parts(given, reasoning="", text=text)
+        since = len(w.pieces)
+        if message.tool_calls:
+            calls = ", ".join(map(_call_json, message.tool_calls))
+            w.mark("[TOOL_CALLS]", "written", index)
+            w.text(f"{self._space}[{calls}]", "written", index)
+        elif message.invalid_tool_calls:
+            for call in message.invalid_tool_calls:
+                w.put(call.raw, "written", index)
+        else:
+            w.text(f"{self._space}{text}", "written", index)
+        check_written(w, self.syntax, message, index, since=since, tools=conversation.tools)
+        w.mark("</s>", "written", index)
+
+
+def _call_json(call: ToolCall) -> str:
+    return dump_json({"name": call.name, "arguments": call.arguments, "id": call.id})
+
+
+FORMAT = Mistral()
