@@ -50,6 +50,8 @@ OFFICIAL: dict[str, tuple[str, dict[str, Any]]] = {
     "seed_oss": ("seed_oss", {"budget": 0}),
     "ling3": ("ling3", {"thinking": False}),
     "minicpm5": ("minicpm5", {"thinking": False}),
+    "qwq": ("qwq", {}),
+    "minimax_m1": ("minimax_m1", {}),
     "granite4": ("granite4", {}),
     "granite4_1": ("granite4_1", {}),
     "mistral_2501": ("mistral", {}),

@@ -1,6 +1,7 @@
 """The grammar accepts what `render` writes and refuses calls that do not fit their schema."""
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -198,3 +199,22 @@ def test_marks_that_are_tokens_are_token_literals_in_gbnf() -> None:
 
     assert '<tool_call> "\\n{\\"name\\": \\"ping\\"' in gbnf
     assert json.dumps("<tool_call>") not in gbnf
+
+
+@pytest.mark.parametrize("name", ["qwen2_5", "smollm2", "llama3_2", "granite4"])
+def test_a_regular_grammar_is_a_regular_expression(name: str) -> None:
+    fmt = variant(name)
+    parameters = {k: v for k, v in TOOL.parameters["properties"].items() if k != "who"}
+    tool = ToolSpec("book", "", {**TOOL.parameters, "properties": parameters})
+
+    regex = re.compile(fmt.grammar([tool], choice="required", parallel=False).to_regex())
+
+    assert regex.fullmatch(_call(fmt, GOOD[0]))
+    assert not any(regex.fullmatch(_call(fmt, arguments)) for arguments in BAD)
+
+
+def test_free_text_and_recursion_are_no_regular_expression() -> None:
+    with pytest.raises(UsageError, match="free text"):
+        get_format("hermes").grammar([ToolSpec("ping")]).to_regex()
+    with pytest.raises(UsageError, match="refers to itself"):
+        get_format("qwen2_5").grammar([TOOL], choice="required").to_regex()

@@ -11,8 +11,17 @@ from collections.abc import Iterator
 from antiphon.formats._grammar import Alt, Chars, Free, Lit, Node, Ref, Rep, Seq, Texts, automaton
 
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-_CLASS_ESCAPES = {"]": "\\]", "[": "\\[", "\\": "\\\\", "^": "\\^", "-": "\\-", "\n": "\\n", "\r":
-"\\r", "\t": "\\t"}  # fmt: skip
+# llama.cpp knows no other escapes in a set; what else means something there is written by its code.
+_CLASS_ESCAPES = {
+    "]": "\\]",
+    "[": "\\[",
+    "\\": "\\\\",
+    "^": "\\x5E",
+    "-": "\\x2D",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+}
 
 
 def to_gbnf(grammar: Texts, specials: frozenset[str]) -> str:

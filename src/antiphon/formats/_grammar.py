@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from antiphon.errors import UnknownNameError, UsageError
-from antiphon.messages import ToolSpec, dump_json
+from antiphon.messages import JsonObject, ToolSpec, dump_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +157,21 @@ class Texts:
 
         return to_lark(self, self.specials if specials is None else specials)
 
+    def to_structural_tag(self) -> JsonObject:
+        """XGrammar's structural tag, as vLLM and SGLang take it in ``response_format``."""
+        grammar = self.to_gbnf(specials=frozenset())
+        return {"type": "structural_tag", "format": {"type": "grammar", "grammar": grammar}}
+
+    def to_regex(self) -> str:
+        """A regular expression of the whole message.
+
+        Raises:
+            UsageError: The grammar is not regular: free text, or a schema that refers to itself.
+        """
+        from antiphon.formats._regex import to_regex
+
+        return to_regex(self)
+
 
 class Grammar(Protocol):
     """A grammar of one assistant message, in the spellings that engines take."""
@@ -172,6 +187,14 @@ class Grammar(Protocol):
 
     def to_lark(self, *, specials: frozenset[str] | None = None) -> str:
         """llguidance's Lark, rule ``start``."""
+        ...
+
+    def to_structural_tag(self) -> JsonObject:
+        """XGrammar's structural tag."""
+        ...
+
+    def to_regex(self) -> str:
+        """A regular expression, where the grammar is regular."""
         ...
 
 

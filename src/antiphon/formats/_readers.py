@@ -34,6 +34,8 @@ class JsonCalls:
     """Keys of the call's id."""
     array: bool = False
     """Whether the family writes an array, even for one call."""
+    several: bool = False
+    """Whether the family writes several objects one behind another, without an array."""
     bare_note: str = ""
     """What to note when this reads calls that lost their marks."""
     next_block: tuple[str, ...] = ()
@@ -108,7 +110,7 @@ class JsonCalls:
             c.pos += 1
             ch = yield from c.space()
         if not in_array:
-            if ch == "{":
+            if ch == "{" and not self.several:
                 p.note("several_objects")
             return ch == "{", False
         if ch == ",":
