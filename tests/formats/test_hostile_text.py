@@ -5,16 +5,22 @@ from hypothesis import given, settings
 
 from antiphon.errors import RenderError
 from antiphon.messages import Conversation, Message, dump_json
+from antiphon.messages import Conversation, Message, TextPart
 from formats.format_cases import VARIANTS, variant
 from formats.format_strategies import conversations
 
 
 def _harmless(conversation: Conversation) -> Conversation:
-    """The same conversation with nothing in what people and tools say."""
+    """The same conversation with a harmless word for what people and tools say."""
     calm = tuple(
         m
         if m.role == "assistant"
-        else Message(m.role, (), tool_call_id=m.tool_call_id, name=m.name)
+        else Message(
+            m.role,
+            (TextPart("word"),) if m.text.strip() else (),
+            tool_call_id=m.tool_call_id,
+            name=m.name,
+        )
         for m in conversation.messages
     )
     return Conversation(calm, conversation.tools)
