@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given, settings
 
 from antiphon.errors import RenderError
-from antiphon.messages import Conversation, Message, dump_json
-from antiphon.messages import Conversation, Message, TextPart
+from antiphon.messages import Conversation, Message, TextPart, dump_json
 from formats.format_cases import VARIANTS, variant
 from formats.format_strategies import conversations
 
