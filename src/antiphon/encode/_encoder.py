@@ -18,7 +18,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, chain, groupby, islice, pairwise
+from itertools import accumulate, chain, dropwhile, groupby, islice, pairwise, takewhile
 from typing import TYPE_CHECKING, Any, cast
 from unicodedata import normalize
 
@@ -73,22 +73,21 @@ class _Prefixes:
     def __init__(self, fmt: Format, conversation: Conversation) -> None:
         self._format = fmt
         self._conversation = conversation
-        self._rendered: dict[int, Rendered] = {}
+        self._rendered: dict[tuple[int, bool], Rendered] = {}
 
     @property
     def whole(self) -> Rendered:
         return self.upto(len(self._conversation.messages))
 
-    def upto(self, end: int) -> Rendered:
-        """The first `end` messages as text."""
-        if end not in self._rendered:
+    def upto(self, end: int, *, generate: bool = False) -> Rendered:
+        """The first `end` messages as text; with `generate` as the prompt for the next."""
+        if (end, generate) not in self._rendered:
             part = replace(self._conversation, messages=self._conversation.messages[:end])
-            self._rendered[end] = self._format.render(part)
-        return self._rendered[end]
+            self._rendered[end, generate] = self._format.render(part, generate=generate)
+        return self._rendered[end, generate]
 
     def served(self, end: int, left: Collection[int]) -> set[int]:
-        """Of the written messages `left`, those that the text up to `end` holds as they were
-        served.
+        """Of the written messages `left`, those that the text up to `end` holds as served.
 
         Before the first rewritten message all are.  Behind one, a message is if the rewriting had
         happened when it was written; rewriting is never undone, so that between two rewritten
@@ -96,7 +95,7 @@ class _Prefixes:
         """
         changed = sorted(self.upto(end).changed)
         served = {i for i in left if i < end and (not changed or i < changed[0])}
-        if end - 1 in left:
+        if end - 1 in left and end - 1 in changed and self._is_served(end - 1, end):
             served.add(end - 1)
         for low, high in pairwise([*changed, end]):
             between = [i for i in sorted(left) if low < i < high]
@@ -108,7 +107,17 @@ class _Prefixes:
         return served
 
     def _is_served(self, index: int, end: int) -> bool:
-        return _begins(self.upto(end), self.upto(index + 1))
+        """Whether a message stands behind its prompt in the text up to `end`."""
+        prompt = self.upto(index, generate=True).text
+        before = takewhile(lambda piece: _side(piece) != index, self.upto(end).pieces)
+        return "".join(piece.text for piece in before) == prompt
+
+    def composed(self, index: int) -> Rendered:
+        """A message behind its prompt, where no rendering of the family shows the two together."""
+        prompt = self.upto(index, generate=True)
+        own = self.upto(index + 1).pieces
+        written = dropwhile(lambda piece: _side(piece) != index, own)
+        return Rendered((*prompt.pieces, *written), changed=prompt.changed)
 
 
 def _begins(longer: Rendered, shorter: Rendered) -> bool:
@@ -226,11 +235,13 @@ class Encoder:
         plans: list[tuple[int, Rendered, set[int]]] = []
         end = len(conversation.messages)
         while True:
-            rendered = texts.upto(end)
-            trained = texts.served(end, left)
-            if plans and _begins(plans[-1][1], rendered):
+            rendered, trained = texts.upto(end), texts.served(end, left)
+            if not trained and end - 1 in left:
+                plans.append((end, texts.composed(end - 1), {end - 1}))
+                trained = {end - 1}
+            elif plans and _begins(plans[-1][1], rendered):
                 plans[-1][2].update(trained)
-            else:
+            elif trained or not left:
                 plans.append((end, rendered, trained))
             left -= trained
             if not left:

@@ -196,8 +196,8 @@ class KimiK2(Family):
         message = inline_reasoning(conversation.messages[index])
         reasons = self.edition == "thinking" or (self.edition == "k2_5" and self.thinking)
         shown = reasons and (shown or index + 1 == len(conversation.messages))
-        if message.reasoning and not shown:
-            w.changed.append(index)
+        if not shown and (message.reasoning or reasons):
+            w.changed.append(index)  # as the last message it had a block, if an empty one
             message = with_parts(message, reasoning="", text=message.text)
         by_prompt = self.edition == "k2_5"
         since = len(w.pieces)

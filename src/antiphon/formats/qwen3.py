@@ -12,8 +12,8 @@
 Three editions: `hybrid` (April 2025, with `thinking` on or off), `instruct` (2507, never reasons)
 and `thinking` (2507, always does; the prompt opens the block).  Reasoning is shown again only
 behind the last user turn; earlier reasoning is dropped and its messages are listed in
-`Rendered.changed`, and so are messages whose empty block, written by the prompt of
-``thinking=False``, is not shown again.
+`Rendered.changed`, and so are messages whose empty block, shown while they were the last one, is
+not shown again.
 
 Differs from upstream: nothing.
 Source: ``qwen3.jinja`` and ``qwen3_instruct_2507.jinja`` as trl 1.16 ships them; the thinking
@@ -131,8 +131,8 @@ class Qwen3(Family):
             message = with_parts(message, reasoning="", text=message.text)
         since = len(w.pieces)
         start = self._think(w, message, index) if shows else "content"
-        if not shows and self.edition == "hybrid" and not self.thinking:
-            w.changed.append(index)
+        if not shows and self.edition != "instruct":
+            w.changed.append(index)  # as the last message it had a block, if an empty one
         if shows and message.text.startswith("\n"):
             w.changed.append(index)
             message = with_parts(
