@@ -5,11 +5,10 @@ Chinese, Japanese and Korean characters become overlapping pairs, since nothing 
 
 import re
 import unicodedata
-from functools import lru_cache
 
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_WORD = re.compile(r"[^\W_]+")
+_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W_a-zA-Z0-9]+")
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_MAX_KNOWN = 200_000
 _STOP_WORDS = """
 a an and are as at be been by can could did do does for from give get had has have how i if in into
 is it its me my of on or our please should so tell than that the their them then there these they
@@ -18,27 +17,36 @@ this to us use using want was we were what when where which who will with would 
 _STOP = frozenset(_STOP_WORDS.split())
 
 
-def terms(text: str) -> list[str]:
-    """The terms of a text, in order, with repetitions.
+class _Known(dict[str, str]):
+    """Pieces of text and the terms they stand for; empty for those that say nothing."""
 
-    >>> terms("getWeatherForecast: the forecasts for a city's weather")
-    ['weather', 'forecast', 'forecast', 'city', 'weather']
+    def __missing__(self, piece: str) -> str:
+        if len(self) > _MAX_KNOWN:
+            self.clear()
+        word = piece.lower()
+        term = "" if word in _STOP or (len(word) == 1 and word.isalpha()) else _stem(word)
+        self[piece] = term
+        return term
+
+
+_KNOWN = _Known()
+
+
+def terms(text: str) -> list[str]:
+    """The terms of a text, in order, with repetitions: stems, which need not be words.
+
+    >>> terms("getCityForecast: the forecasts for several cities")
+    ['city', 'forecast', 'forecast', 'several', 'city']
     """
-    if not text.isascii():
-        text = "".join(
-            c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c)
-        )
-        text = unicodedata.normalize("NFC", text)
+    if text.isascii():
+        return [term for term in map(_KNOWN.__getitem__, _PIECE.findall(text)) if term]
+    bare = (c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
     out: list[str] = []
-    for word in _WORD.findall(_CAMEL.sub(" ", text)):
-        if len(word) == 1 and word.isascii() and not word.isdigit():
-            continue
-        if not word.isascii() and _CJK.search(word):
-            out.extend(_pairs(word))
-            continue
-        word = word.lower()
-        if word not in _STOP:
-            out.append(_stem(word))
+    for piece in _PIECE.findall(unicodedata.normalize("NFC", "".join(bare))):
+        if not piece.isascii() and _CJK.search(piece):
+            out.extend(_pairs(piece))
+        elif term := _KNOWN[piece]:
+            out.append(term)
     return out
 
 
@@ -46,7 +54,6 @@ def _pairs(word: str) -> list[str]:
     return [word[i : i + 2] for i in range(max(1, len(word) - 1))]
 
 
-@lru_cache(maxsize=65536)
 def _stem(word: str) -> str:
     """A light stemmer: endings of number, tense and agent that seldom change what a word means."""
     if len(word) < 4 or not word.isascii():
