@@ -15,7 +15,7 @@ import random
 import re
 import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from antiphon.messages import (
     Conversation,
     JsonObject,
     Message,
+    ThinkingPart,
     ToolCall,
     ToolSpec,
     conversation_to_row,
@@ -526,11 +527,24 @@ def failing(drawer: Drawer, offers: Sequence[Offer]) -> list[Message]:
     ]
 
 
+def with_thoughts(messages: Sequence[Message]) -> list[Message]:
+    """The same messages with the short thoughts that ReAct asks for."""
+    return [
+        replace(m, parts=(ThinkingPart(_thought(m)), *m.parts)) if m.role == "assistant" else m
+        for m in messages
+    ]
+
+
+def _thought(message: Message) -> str:
+    names = [call.name for call in message.tool_calls]
+    return f"I should use {join_words(names)}." if names else "I now know the final answer"
+
+
 KINDS: dict[str, tuple[float, Callable[[Drawer, Sequence[Offer]], list[Message] | None]]] = {
-    "single": (0.42, single),
+    "single": (0.41, single),
     "chain": (0.22, chain),
-    "parallel": (0.10, parallel),
-    "no_tool": (0.17, no_tool),
+    "parallel": (0.09, parallel),
+    "no_tool": (0.19, no_tool),
     "missing": (0.05, missing),
     "failing": (0.04, failing),
 }
@@ -556,8 +570,8 @@ def groups(drawer: Drawer, n_conversations: int) -> Iterator[list[JsonObject]]:
 
 def _group(drawer: Drawer, number: int) -> list[JsonObject]:
     draw = drawer.random.random()
-    offers = drawer.demo_offers() if draw < 0.28 else _mixed_offers(drawer)
-    format_name = "react_en" if drawer.random.random() < 0.14 else "smollm2"
+    offers = drawer.demo_offers() if draw < 0.32 else _mixed_offers(drawer)
+    format_name = "react_en" if drawer.random.random() < 0.16 else "smollm2"
     system = drawer.random.choice(_SYSTEMS) if drawer.random.random() < 0.15 else ""
     rows: list[JsonObject] = []
     names = list(KINDS)
@@ -572,6 +586,8 @@ def _group(drawer: Drawer, number: int) -> list[JsonObject]:
         if drawer.random.random() < 0.06:
             more = single(drawer, offers)
             messages = [*messages, *more]
+        if format_name == "react_en":
+            messages = with_thoughts(messages)
         if system:
             messages = [Message.system(system), *messages]
         conversation = Conversation(
@@ -602,7 +618,9 @@ def main() -> None:
     )
     parser.add_argument("--conversations", type=int, default=4800)
     parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--catalog", nargs="+", default=["demo", "everyday", "office", "more"])
+    parser.add_argument(
+        "--catalog", nargs="+", default=["demo", "everyday", "office", "more", "further"]
+    )
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
     catalog = load_catalog(arguments.catalog)

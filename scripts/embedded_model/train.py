@@ -141,6 +141,14 @@ def tree_loss(model: Any, tree: Tree) -> tuple[torch.Tensor, float]:
     return (losses * weights).sum(), float(weights.sum())
 
 
+def shares(trees: Sequence[Tree], n_workers: int) -> list[list[Tree]]:
+    """The trees of one step by worker, so that all have about as many tokens."""
+    parts: list[list[Tree]] = [[] for _ in range(n_workers)]
+    for tree in sorted(trees, key=lambda t: -len(t.token_ids)):
+        min(parts, key=lambda part: sum(len(t.token_ids) for t in part)).append(tree)
+    return parts
+
+
 def learning_rate(step: int, n_steps: int, peak: float) -> float:
     """Linear warm-up over 15 steps, then a cosine down to a twentieth."""
     if step < 15:
@@ -255,7 +263,7 @@ class Trainer:
     def _one_step(self, trees: Sequence[Tree]) -> float:
         total = sum(float(t.weights[t.labels != -100].sum()) for t in trees)
         loss_sum = torch.zeros(1)
-        for tree in trees[self.rank :: distributed.get_world_size()]:
+        for tree in shares(trees, distributed.get_world_size())[self.rank]:
             loss, _ = tree_loss(self.model, tree)
             (loss / total).backward()
             loss_sum += float(loss.detach())
@@ -297,8 +305,8 @@ def main() -> None:
     parser.add_argument("--rank", type=int, default=16)
     parser.add_argument("--lr", type=float, default=6e-4)
     parser.add_argument("--epochs", type=float, default=1.0)
-    parser.add_argument("--trees-per-step", type=int, default=2)
-    parser.add_argument("--max-tokens", type=int, default=1280)
+    parser.add_argument("--trees-per-step", type=int, default=4)
+    parser.add_argument("--max-tokens", type=int, default=1100)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--workers", type=int, default=2, help="processes of one thread each")
     arguments = parser.parse_args()

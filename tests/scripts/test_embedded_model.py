@@ -22,7 +22,7 @@ make_data: Any = import_module("make_data")
 
 
 def _rows(n: int, seed: int) -> list[dict[str, Any]]:
-    catalog = make_data.load_catalog(["demo", "everyday", "office", "more"])
+    catalog = make_data.load_catalog(["demo", "everyday", "office", "more", "further"])
     make_data.hold_out(catalog, make_data.held_out_values())
     drawer = make_data.Drawer(catalog, seed)
     return [dict(row) for group in make_data.groups(drawer, n) for row in group]
