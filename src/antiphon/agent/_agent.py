@@ -8,12 +8,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
+from antiphon.agent._cost import Price
 from antiphon.agent._hooks import Guardrail, Hooks
 from antiphon.agent._output import FINAL_TOOL, OutputMode
 from antiphon.agent._run import Input, Run, RunResult
 from antiphon.agent._start import ApproveFunction, Decision
 from antiphon.errors import ToolError, UsageError, clip
 from antiphon.events import Trajectory
+from antiphon.memory import Compaction
 from antiphon.messages import Message
 from antiphon.models import Model, ModelSettings
 from antiphon.store import Store
@@ -91,6 +93,12 @@ class Agent:
     """The most handoffs of such a run."""
     max_tokens: int | None = None
     """The most tokens, read and written, of such a run; no further step begins beyond it."""
+    max_cost: float | None = None
+    """The most such a run may cost by `prices`; no further step begins beyond it."""
+    prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
+    """What models cost, by the name that a completion gives its model."""
+    compaction: Compaction | None = None
+    """When and how to show the model less of a long conversation."""
     max_mends: int = 3
     """How often in a row a reply that was cut, empty or of the wrong type is asked for again."""
     timeout: float | None = 600.0

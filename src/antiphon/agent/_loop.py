@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from antiphon.agent._asking import closed_after, delta_event
 from antiphon.agent._calls import Ids, call_ids, cut_reason, n_calls, with_own_ids
+from antiphon.agent._cost import Budget
 from antiphon.agent._execution import Execution, OpenCalls, first_error
 from antiphon.agent._hooks import Again, Stop, Stopped, checked, settled
 from antiphon.agent._offer import Offer, agent_row
@@ -29,8 +30,10 @@ from antiphon.agent._record import Record, is_said, json_state, open_step
 from antiphon.agent._resume import n_shown_chars, speaker, told_again
 from antiphon.agent._start import ApproveFunction, Start
 from antiphon.agent._telling import Shown, Telling
+from antiphon.agent._view import View
 from antiphon.errors import ModelError, ModelResponseError, UsageError
 from antiphon.events import (
+    CompactionEvent,
     Event,
     FeedbackEvent,
     HandoffEvent,
@@ -98,18 +101,17 @@ class Loop:
         self.stop_reason: RunStopReason | None = None
         self.n_given = len(start.messages)
         self._redone = None if start.earlier is None else open_step(start.earlier)
+        self._view = View(self.record)
         self._telling = Telling(
             self.record.events, shown, start.journal, told_again(start.earlier, self._redone)
         )
-        self.execution = Execution(start, self.record, self._telling, self._approve, self._say)
+        self.execution = Execution(start, self.record, self._telling, self._approve, self._view.say)
         self._context: RunContext[Any] = RunContext(deps=start.deps, state=start.state)
         self._offers: dict[int, Offer] = {}
         self._opened: dict[str, Model] = {}
-        self._view: list[Message] | None = None
-        self._system = Message.system("")
+        self._budget = Budget(start.agent, self.record)
         self._leading = "" if start.agent.instructions else self.record.system or ""
         self._ids = Ids()
-        self._n_before = len(self.record.steps)
         self._n_handoffs = sum(isinstance(e, HandoffEvent) for e in self.record.events)
         self._n_bad = 0
 
@@ -245,23 +247,18 @@ class Loop:
         self.agent = self._named(speaker(earlier, finished=self._redone is None))
         if steps[last].shown is not None:
             said = self.record.messages[steps[last].n_prompt_messages :]
-            self._view = [*(steps[last].shown or ()), *said]
+            self._view.narrow([*(steps[last].shown or ()), *said])
         if self._redone is None:
             return None
         return await self._judge(last, steps[last].completion, self._offer(self.agent))
 
     async def _limit(self) -> RunStopReason | None:
-        first = self.start.agent
-        n = len(self.record.steps) - self._n_before
-        if n >= first.max_steps:
-            await self._emit(LimitEvent("max_steps", first.max_steps, time=self._telling.now()))
-            return "step_limit"
-        usage = self.record.total_usage
-        n_tokens = usage.input_tokens + usage.output_tokens
-        if first.max_tokens is not None and n_tokens >= first.max_tokens:
-            await self._emit(LimitEvent("max_tokens", first.max_tokens, time=self._telling.now()))
-            return "token_limit"
-        return None
+        reached = self._budget.reached()
+        if reached is None:
+            return None
+        stop, name, value = reached
+        await self._emit(LimitEvent(name, value, time=self._telling.now()))
+        return stop
 
     async def _step(self) -> RunStopReason | None:
         index = len(self.record.steps)
@@ -269,7 +266,11 @@ class Loop:
         system = await self._instructions(offer)
         started = self._telling.now()
         await self._emit(StepStart(index, self.agent.name, time=started))
-        whole = self._conversation(system, offer)
+        shorter = await self._view.compact(self.agent.compaction)
+        if shorter is not None:
+            event = CompactionEvent(index, shorter.method, shorter.n_messages)
+            await self._emit(replace(event, time=self._telling.now()))
+        whole = self._view.conversation(system, offer.specs)
         conversation = await self._before_model(whole)
         completion = await self._checked_completion(index, conversation)
         again: Again | None = None
@@ -295,7 +296,7 @@ class Loop:
             started=started,
             ended=self._telling.now(),
             tools=tuple(offer.tools),
-            shown=None if conversation is whole and self._view is None else _body(conversation),
+            shown=None if conversation is whole and self._view.is_whole else _body(conversation),
         )
         self._keep(step)
         if again is not None:
@@ -313,12 +314,7 @@ class Loop:
         usage = step.completion.usage
         self.record.usage += usage if usage.n_requests else replace(usage, n_requests=1)
         if is_said(step.completion.message):
-            self._say(step.completion.message)
-
-    def _say(self, *messages: Message) -> None:
-        self.record.messages.extend(messages)
-        if self._view is not None:
-            self._view.extend(messages)
+            self._view.say(step.completion.message)
 
     async def _judge(
         self, index: int, completion: Completion, offer: Offer
@@ -398,7 +394,7 @@ class Loop:
         if stop is not None:
             self.reason = f"the model was asked {self._n_bad} times and its last reply {why}"
         else:
-            self._say(Message.user(text))
+            self._view.say(Message.user(text))
             await self._emit(FeedbackEvent(index, text, time=self._telling.now()))
         return stop
 
@@ -433,15 +429,6 @@ class Loop:
             self.record.system = self._leading = messages.pop(0).text
             self.n_given -= 1
         return self._leading
-
-    def _conversation(self, system: str, offer: Offer) -> Conversation:
-        if self.record.system is None and system and not self.record.steps:
-            self.record.system = system
-        if system and system != self._system.text:
-            self._system = Message.system(system)
-        body = self.record.messages if self._view is None else self._view
-        messages = (self._system, *body) if system else tuple(body)
-        return Conversation(messages, offer.specs)
 
     async def _before_model(self, conversation: Conversation) -> Conversation:
         for hooks in self.agent.hooks:
@@ -501,7 +488,7 @@ class Loop:
 
     async def _discard(self, index: int) -> int:
         """Tell what of a broken-off reply no longer holds; how much is still shown."""
-        if self.start.earlier is None or index != self._n_before:
+        if self.start.earlier is None or index != self._budget.n_before:
             return 0
         n = n_shown_chars(self.start.earlier, index)
         if n:
@@ -581,8 +568,7 @@ class Loop:
         shorten = self._offer(self.agent).filters.get(result.name)
         self.agent = target
         if shorten is not None:
-            body = self.record.messages if self._view is None else self._view
-            self._view = list(shorten(tuple(body)))
+            self._view.narrow(shorten(tuple(self._view.messages)))
         return None
 
     def _named(self, name: str) -> "Agent":

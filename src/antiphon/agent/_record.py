@@ -3,7 +3,8 @@
 Nothing here decides or waits.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from antiphon.events import (
@@ -140,3 +141,16 @@ def open_step(trajectory: Trajectory) -> int | None:
 def is_said(message: Message) -> bool:
     """Whether a reply joins the conversation; an empty one does not."""
     return bool(message.parts or message.tool_calls or message.invalid_tool_calls)
+
+
+def split_usage(trajectory: Trajectory, key: Callable[[Step], str]) -> dict[str, Usage]:
+    """What a run and its children cost, by something that each step has."""
+    split: dict[str, Usage] = {}
+    for step in trajectory.steps:
+        usage = step.completion.usage
+        usage = usage if usage.n_requests else replace(usage, n_requests=1)
+        split[key(step)] = split.get(key(step), Usage()) + usage
+    for child in trajectory.children:
+        for name, usage in split_usage(child, key).items():
+            split[name] = split.get(name, Usage()) + usage
+    return split

@@ -7,16 +7,18 @@ breaking out of the iteration stops the run before its next model call or tool.
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Awaitable, Generator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from antiphon.agent._calls import Ids
+from antiphon.agent._cost import Price, cost_of
 from antiphon.agent._history import closed, mend
 from antiphon.agent._loop import CURRENT, Loop
+from antiphon.agent._record import split_usage
 from antiphon.agent._start import ApproveFunction, Decision, Start
 from antiphon.errors import ModelError, RunError, UsageError
-from antiphon.events import Event, RunStopReason, Step, Trajectory, body_of
+from antiphon.events import Event, RunStopReason, Trajectory, body_of
 from antiphon.messages import Conversation, Message, ToolCall, Usage
 from antiphon.store import Store
 
@@ -69,12 +71,20 @@ class RunResult:
     @property
     def usage_by_agent(self) -> dict[str, Usage]:
         """`usage`, by the agent's name."""
-        return _split(self.trajectory, lambda step: step.agent)
+        return split_usage(self.trajectory, lambda step: step.agent)
 
     @property
     def usage_by_model(self) -> dict[str, Usage]:
         """`usage`, by the model's own name."""
-        return _split(self.trajectory, lambda step: step.completion.model)
+        return split_usage(self.trajectory, lambda step: step.completion.model)
+
+    def cost(self, prices: Mapping[str, Price]) -> float:
+        """What the run cost.
+
+        Args:
+            prices: What models cost, by the names of `usage_by_model`.
+        """
+        return cost_of(self.usage_by_model, prices)
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -93,18 +103,6 @@ class RunResult:
 def no_answer(reason: str) -> str:
     """What a RunError says of a run that something broke."""
     return f"the run has no answer: {reason}"
-
-
-def _split(trajectory: Trajectory, key: Callable[[Step], str]) -> dict[str, Usage]:
-    split: dict[str, Usage] = {}
-    for step in trajectory.steps:
-        usage = step.completion.usage
-        usage = usage if usage.n_requests else replace(usage, n_requests=1)
-        split[key(step)] = split.get(key(step), Usage()) + usage
-    for child in trajectory.children:
-        for name, usage in _split(child, key).items():
-            split[name] = split.get(name, Usage()) + usage
-    return split
 
 
 class Run:

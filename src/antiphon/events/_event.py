@@ -234,8 +234,9 @@ class HandoffEvent:
 class LimitEvent:
     """A limit was reached: of the run, which ends with what it has, or of one tool's text.
 
-    ``max_steps``, ``max_handoffs``, ``max_tokens``, ``max_cost``, ``timeout`` and ``max_mends`` end
-    the run; ``output_chars`` only cut what the model reads of one result.
+    ``max_steps``, ``max_handoffs``, ``max_tokens``, ``max_cost``, ``timeout``, ``max_mends`` and
+    ``output_tokens`` (of one reply) end the run; ``output_chars`` only cuts what the model reads of
+    one result.
     """
 
     limit: str

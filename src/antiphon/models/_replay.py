@@ -83,7 +83,7 @@ class ReplayModel:
                 f"{where}: the instructions are {clip(system)}, recorded {clip(step.system)}"
             )
         given = _without_system(conversation.messages)
-        expected = self._body[: step.n_prompt_messages]
+        expected = self._body[: step.n_prompt_messages] if step.shown is None else step.shown
         for n, (message, recorded) in enumerate(zip(given, expected, strict=False)):
             if message is not recorded and _said(message) != _said(recorded):
                 raise ModelError(

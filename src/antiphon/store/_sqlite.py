@@ -11,9 +11,10 @@ import socket
 import sqlite3
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from antiphon.errors import DataError, RunError, UnknownNameError, UsageError
 from antiphon.events import Trajectory, dump_row
@@ -36,6 +37,8 @@ CREATE TABLE IF NOT EXISTS entries (
 CREATE INDEX IF NOT EXISTS runs_by_session ON runs (session, created);
 """
 
+Head: TypeAlias = tuple[str, str, str]
+
 _FOREIGN_LEASE_SECONDS = 300.0
 """After how long without an entry a run on another machine counts as let go."""
 
@@ -43,15 +46,17 @@ _FOREIGN_LEASE_SECONDS = 300.0
 class SqliteJournal:
     """Where one run writes its entries."""
 
-    def __init__(self, store: "SqliteStore", run_id: str, n: int) -> None:
+    def __init__(self, store: "SqliteStore", run_id: str, n: int, head: Head | None = None) -> None:
         self._store = store
         self._n = n
+        self._head = head
         self.run_id = run_id
 
     def append(self, kind: str, row: JsonObject) -> None:
         """Keep one entry; it is durable when this returns."""
-        self._store.write(self.run_id, self._n, kind, row)
+        self._store.write(self.run_id, self._n, kind, row, self._head)
         self._n += 1
+        self._head = None
 
 
 class SqliteStore:
@@ -93,7 +98,7 @@ class SqliteStore:
     def begin(
         self, run_id: str, *, session: str = "", agent: str = "", question: str = ""
     ) -> SqliteJournal:
-        """Make a run, run by this process.
+        """A run, run by this process; its first entry makes it.
 
         Args:
             run_id: Its id.
@@ -104,17 +109,12 @@ class SqliteStore:
         Raises:
             UsageError: There is a run of that id.
         """
-        now = time.time()
-        try:
-            with self._lock:
-                self._db.execute(
-                    "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, 'running', ?)",
-                    (run_id, session, agent, _clean(question), now, now, _me()),
-                )
-        except sqlite3.IntegrityError as error:
-            raise UsageError(f"there is a run {run_id!r} in the store already") from error
+        with self._lock:
+            found = self._db.execute("SELECT 1 FROM runs WHERE id = ?", (run_id,)).fetchone()
+        if found is not None or run_id in self._active:
+            raise UsageError(f"there is a run {run_id!r} in the store already")
         self._active.add(run_id)
-        return SqliteJournal(self, run_id, 0)
+        return SqliteJournal(self, run_id, 0, (session, agent, _clean(question)))
 
     def claim(self, run_id: str) -> SqliteJournal:
         """Take over a run that no process is running.
@@ -123,31 +123,35 @@ class SqliteStore:
             UnknownNameError: There is no such run.
             RunError: A process is running it.
         """
+        with self._transaction():
+            found = self._db.execute(
+                "SELECT owner, updated FROM runs WHERE id = ?", (run_id,)
+            ).fetchone()
+            if found is None:
+                raise UnknownNameError(f"no run {run_id!r} in {self.path}; see: antiphon runs list")
+            if self._is_live(run_id, *found):
+                raise RunError(f"run {run_id!r} is being run by {found[0]!r}; wait for its end")
+            self._db.execute(
+                "UPDATE runs SET owner = ?, updated = ?, status = 'running' WHERE id = ?",
+                (_me(), time.time(), run_id),
+            )
+            n = self._db.execute(
+                "SELECT COALESCE(MAX(n) + 1, 0) FROM entries WHERE run_id = ?", (run_id,)
+            ).fetchone()[0]
+        self._active.add(run_id)
+        return SqliteJournal(self, run_id, n)
+
+    @contextmanager
+    def _transaction(self) -> Generator[None]:
+        """All of it or nothing, and nobody else at the same time."""
         with self._lock:
             self._db.execute("BEGIN IMMEDIATE")
             try:
-                found = self._db.execute(
-                    "SELECT owner, updated FROM runs WHERE id = ?", (run_id,)
-                ).fetchone()
-                if found is None:
-                    raise UnknownNameError(
-                        f"no run {run_id!r} in {self.path}; see: antiphon runs list"
-                    )
-                if self._is_live(run_id, *found):
-                    raise RunError(f"run {run_id!r} is being run by {found[0]!r}; wait for its end")
-                self._db.execute(
-                    "UPDATE runs SET owner = ?, updated = ?, status = 'running' WHERE id = ?",
-                    (_me(), time.time(), run_id),
-                )
-                n = self._db.execute(
-                    "SELECT COALESCE(MAX(n) + 1, 0) FROM entries WHERE run_id = ?", (run_id,)
-                ).fetchone()[0]
+                yield
             except BaseException:
                 self._db.execute("ROLLBACK")
                 raise
             self._db.execute("COMMIT")
-        self._active.add(run_id)
-        return SqliteJournal(self, run_id, n)
 
     def _is_live(self, run_id: str, owner: str, updated: float) -> bool:
         if not owner:
@@ -159,22 +163,30 @@ class SqliteStore:
             return time.time() - updated < _FOREIGN_LEASE_SECONDS
         return _born(int(pid)) == born
 
-    def write(self, run_id: str, n: int, kind: str, row: Mapping[str, Any]) -> None:
-        """Keep one entry; `append` calls this."""
+    def write(
+        self, run_id: str, n: int, kind: str, row: Mapping[str, Any], head: Head | None = None
+    ) -> None:
+        """Keep one entry; a journal's `append` calls this.
+
+        Args:
+            run_id: The run.
+            n: The entry's number in it.
+            kind: What it tells.
+            row: The entry.
+            head: With the first entry: session, agent and question of the run, which it makes.
+        """
         ends = kind == "event" and row.get("type") == "run_end"
-        with self._lock:
-            self._db.execute(
-                "INSERT INTO entries VALUES (?, ?, ?, ?)", (run_id, n, kind, dump_row(dict(row)))
-            )
-            if ends or kind in ("start", "step"):
+        text, now = dump_row(dict(row)), time.time()
+        with self._transaction():
+            if head is not None:
+                values = (run_id, *head, now, now, _me())
+                self._db.execute("INSERT INTO runs VALUES (?,?,?,?,?,?,'running',?)", values)
+            self._db.execute("INSERT INTO entries VALUES (?,?,?,?)", (run_id, n, kind, text))
+            if ends or kind == "step":
+                status, owner = (row["stop_reason"], "") if ends else ("running", _me())
                 self._db.execute(
                     "UPDATE runs SET updated = ?, status = ?, owner = ? WHERE id = ?",
-                    (
-                        time.time(),
-                        row["stop_reason"] if ends else "running",
-                        "" if ends else _me(),
-                        run_id,
-                    ),
+                    (now, status, owner, run_id),
                 )
         if ends:
             self._active.discard(run_id)
