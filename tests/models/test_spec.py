@@ -14,7 +14,7 @@ from antiphon.errors import (
     UsageError,
 )
 from antiphon.models import ScriptedModel, load_model
-from antiphon.models._load import ollama_url
+from antiphon.models._load import family_of_file, ollama_url
 from antiphon.models._remote import RemoteModel
 from antiphon.models._spec import parse_spec
 
@@ -86,6 +86,20 @@ def test_a_gguf_file_of_unknown_family_asks_for_its_format(tmp_path: Path) -> No
 
     with pytest.raises(UsageError, match=r"strange.gguf\?format=qwen3"):
         load_model(f"gguf/{path}", environ={})
+
+
+@pytest.mark.parametrize(
+    ("file", "family"),
+    [
+        ("Qwen3-1.7B-Q8_0.gguf", "qwen3"),
+        ("qwen2.5-1.5b-instruct-q4_k_m.gguf", "qwen2_5"),
+        ("Meta-Llama-3.1-8B-Instruct-IQ4_XS.gguf", "llama3_1"),
+        ("SmolLM2-135M-Instruct.Q4_1.gguf", "smollm2"),
+        ("mystery.gguf", ""),
+    ],
+)
+def test_the_family_of_a_file_is_read_from_its_published_name(file: str, family: str) -> None:
+    assert family_of_file(Path(file)) == family
 
 
 def test_a_model_is_given_back_as_it_is() -> None:

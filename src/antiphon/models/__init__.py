@@ -11,6 +11,7 @@ from antiphon.models._fallback import FallbackModel
 from antiphon.models._http import Timeouts
 from antiphon.models._load import load_model
 from antiphon.models._model import Model, ModelOutput, ModelSettings, Retry
+from antiphon.models._prices import Price, read_prices
 from antiphon.models._replay import ReplayModel
 from antiphon.models._retries import RetryPolicy
 from antiphon.models._scripted import Answer, AnswerFunction, ScriptedModel, read_script
@@ -22,11 +23,13 @@ __all__ = [
     "Model",
     "ModelOutput",
     "ModelSettings",
+    "Price",
     "ReplayModel",
     "Retry",
     "RetryPolicy",
     "ScriptedModel",
     "Timeouts",
     "load_model",
+    "read_prices",
     "read_script",
 ]

@@ -2,8 +2,10 @@
 
 import logging
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from antiphon.models._dialect import Dialect
 
 _log = logging.getLogger(__name__)
+
+_QUANTISATION = re.compile(r"[-._](i?q\d\w*|bf16|fp?16|fp?32|mxfp4\w*)$")
 
 OPENAI_URL = "https://api.openai.com/v1"
 ANTHROPIC_URL = "https://api.anthropic.com/v1"
@@ -192,11 +196,32 @@ def _gguf(spec: ModelSpec, environ: Mapping[str, str]) -> Model:
     engine, variants = _engine_options(spec)
     lora = tuple((str(Path(p).expanduser().resolve()), 1.0) for p in engine.lora)
     made = EngineKey(str(path.resolve()), lora, engine.n_ctx or 8192, engine.n_threads)
-    if not spec.format:
+    name = spec.format or family_of_file(path)
+    if not name:
+        mark = "&" if spec.options else "?"
         raise UsageError(
-            f"the family of {clip(path.name)} is not known; add it: {spec.text}?format=qwen3"
+            f"the family of {clip(path.name)} is not known; add it: {spec.text}{mark}format=qwen3"
         )
-    return GgufModel(spec.text, made, _format_of(spec.format, variants))
+    return GgufModel(spec.text, made, _format_of(name, variants))
+
+
+def family_of_file(path: Path) -> str:
+    """The family that a GGUF file's name speaks of, as publishers name them; empty where none does.
+
+    >>> family_of_file(Path("Qwen3-1.7B-Q8_0.gguf"))
+    'qwen3'
+    """
+    from antiphon.formats import get_format, list_formats
+
+    stem = _QUANTISATION.sub("", path.name.lower().removesuffix(".gguf"))
+    best: tuple[int, str] = (0, "")
+    for name in list_formats():
+        patterns: tuple[str, ...] = getattr(get_format(name), "models", ())
+        for pattern in patterns:
+            base = pattern.rsplit("/", 1)[-1].lower()
+            if fnmatchcase(stem, base):
+                best = max(best, (len(base.replace("*", "")), name))
+    return best[1]
 
 
 @dataclass(frozen=True, slots=True)
