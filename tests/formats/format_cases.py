@@ -57,10 +57,15 @@ OFFICIAL: dict[str, tuple[str, dict[str, Any]]] = {
     "mistral_2501": ("mistral", {}),
     "mistral_nemo": ("mistral_nemo", {}),
     "mistral_small_3_2": ("mistral_v13", {}),
+    "deepseek_v3_2": ("deepseek_v3_2", {}),
+    "deepseek_v3_2_thinking": ("deepseek_v3_2", {"thinking": True}),
+    "deepseek_v4_1": ("deepseek_v4_1", {"thinking": False}),
 }
 """Golden files of published templates: the format and the variant that they are of."""
 
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = OFFICIAL | {
+    "deepseek_v4": ("deepseek_v4", {"thinking": True}),
+    "kimi_k3": ("kimi_k3", {}),
     "qwen3_5_thinking": ("qwen3_5", {}),
     "qwen3_6": ("qwen3_6", {"preserve": True}),
     "glm4_5_thinking": ("glm4_5", {}),
@@ -170,7 +175,9 @@ def written(rendered: Rendered, index: int, fmt: Format) -> tuple[str, Start]:
         if piece.author == "written":
             break
         frame += piece.text
-    opened = frame.rstrip("\n").endswith(("<think>", "<seed:think>", "<mm:think>"))
+    opened = frame.rstrip("\n").endswith(
+        ("<think>", "<seed:think>", "<mm:think>", "<|open|>think<|sep|>")
+    )
     for stop in fmt.stop:
         text = text.removesuffix(stop)
     return text, "reasoning" if opened else "content"

@@ -1,0 +1,105 @@
+"""What DeepSeek since V3.2 shares: DSML, calls in tags that say which values are strings.
+
+A value is a string or JSON by its own tag, so nothing depends on the tool's schema.
+"""
+
+from collections.abc import Sequence
+
+from antiphon.formats._scan import Block, Syntax, Thinking
+from antiphon.formats._tagged import Tagged
+from antiphon.messages import Message, ToolSpec, dump_json
+
+TOKEN = "｜DSML｜"
+END = "<｜end▁of▁sentence｜>"
+SPECIALS = frozenset(
+    {
+        "<｜begin▁of▁sentence｜>", END, "<｜User｜>", "<｜Assistant｜>", "<think>", "</think>",
+        TOKEN,
+    }
+)  # fmt: skip
+
+
+def tags(block: str, *, space: str = "") -> Tagged:
+    """The tags of calls.
+
+    Args:
+        block: The name of the tag around all calls.
+        space: What stands between the token and a tag's name.
+    """
+    lead = TOKEN + space
+    return Tagged(
+        open=f"<{lead}{block}>\n",
+        close=f"</{lead}{block}>",
+        several=True,
+        call=f'<{lead}invoke name="',
+        named='">\n',
+        empty="\n",
+        call_close=f"</{lead}invoke>\n",
+        key=f'<{lead}parameter name="',
+        keyed='" string="{type}">',
+        value_close=f"</{lead}parameter>\n",
+        types="string",
+    )
+
+
+def syntax(of: Tagged, *, others: Sequence[str] = ()) -> Syntax:
+    """The table that the parser runs on.
+
+    Args:
+        of: The family's tags.
+        others: Names that models give the block, too.
+    """
+    lead = of.open.partition(TOKEN)[0] + TOKEN
+    ignored = [f"{start}{name}>" for name in others for start in (lead, "</" + TOKEN)]
+    return Syntax(
+        blocks=(
+            Block(of.open.strip(), of, before="\n\n"),
+            Block(of.call.partition(" name=")[0], of, before="\n\n"),
+        ),
+        thinking=(Thinking(after_open="", before_close="", after_close=""),),
+        doubled=(of.close,),
+        ignored=tuple(ignored),
+    )
+
+
+def tools_text(of: Tagged, tools: Sequence[ToolSpec]) -> str:
+    """The tools and how to call them, since V4."""
+    schemas = "\n".join(dump_json(spec.to_openai()["function"]) for spec in tools)
+    call = of.call + "$TOOL_NAME"
+    return (
+        "## Tools\n\nYou have access to a set of tools to help answer the user's question. You can "
+        f'invoke tools by writing a "{of.open.strip()}" block like the following:\n\n'
+        f'{of.open}{call}">\n'
+        f'{of.key}$PARAMETER_NAME" string="true|false">$PARAMETER_VALUE{of.value_close}...\n'
+        f'{of.call_close}{call}2">\n...\n{of.call_close}{of.close}\n\n'
+        'String parameters should be specified as is and set `string="true"`. For all other types '
+        "(numbers, booleans, arrays, objects), pass the value in JSON format and set "
+        '`string="false"`.\n\n'
+        "If thinking_mode is enabled (triggered by <think>), you MUST output your complete "
+        "reasoning inside <think>...</think> BEFORE any tool calls or final response.\n\n"
+        "Otherwise, output directly after </think> with tool calls or final response.\n\n"
+        f"### Available Tool Schemas\n\n{schemas}\n\n"
+        "You MUST strictly follow the above defined tool name and parameter schemas to invoke tool "
+        "calls.\n"
+    )
+
+
+def in_call_order(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Messages with the results between two assistant's in the order of their calls."""
+    ordered = list(messages)
+    order: dict[str, int] = {}
+    run: list[int] = []
+    for index, message in enumerate([*messages, Message("assistant")]):
+        if message.role == "tool":
+            run.append(index)
+        elif message.role == "assistant":
+            if len(run) > 1 and order:
+                results = sorted(
+                    (messages[i] for i in run), key=lambda m: order.get(m.tool_call_id, 0)
+                )
+                for at, result in zip(run, results, strict=True):
+                    ordered[at] = result
+            run = []
+            if message.tool_calls:
+                order = {c.id: i for i, c in enumerate(message.tool_calls) if c.id}
+    return tuple(ordered)
