@@ -1,6 +1,7 @@
 """Whatever a tool does, the call comes back with an answer, in time, and siblings with theirs."""
 
 import asyncio
+import inspect
 import os
 import sys
 import threading
@@ -475,3 +476,15 @@ def test_an_unknown_tool_is_answered_with_the_nearest_name() -> None:
         "there is no tool 'get_wether'; the tools are: get_weather. Did you mean 'get_weather'?",
         is_error=True,
     )
+
+
+def test_inspection_sees_the_function_of_a_tool_and_the_class_of_tools() -> None:
+    @tool
+    def double(n: int) -> int:
+        """Twice."""
+        return 2 * n
+
+    assert list(inspect.signature(double).parameters) == ["n"]
+    assert "function" in inspect.signature(Tool).parameters
+    assert "offered to a model" in (inspect.getdoc(Tool) or "")
+    assert list(inspect.signature(Shop(3).total).parameters) == ["n"]

@@ -2,7 +2,11 @@
 
 import asyncio
 import os
+import socket
 import sys
+import threading
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -118,3 +122,49 @@ def test_a_server_needs_a_command() -> None:
 
     with pytest.raises(UsageError, match="needs a command"):
         asyncio.run(run())
+
+
+def test_a_server_of_others_is_used_over_stdio() -> None:
+    """The reference time server, where it is installed."""
+    pytest.importorskip("mcp_server_time")
+    environment = {"PYTHONPATH": os.environ["PYTHONPATH"]}
+
+    async def run() -> list[ToolResult]:
+        command = [sys.executable, "-m", "mcp_server_time"]
+        async with mcp_tools(command, env=environment, timeout=300.0) as tools:
+            now = {t.name: t for t in tools}["get_current_time"]
+            return [await now.call({"timezone": zone}) for zone in ("Asia/Tokyo", "Mars")]
+
+    tokyo, mars = asyncio.run(run())
+
+    assert "+09:00" in tokyo.text
+    assert mars.is_error
+
+
+@pytest.fixture
+def endpoint() -> Iterator[str]:
+    """Our own server over streamable HTTP on this machine."""
+    uvicorn: Any = pytest.importorskip("uvicorn")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    app = mcp_server([forecast]).streamable_http_app()
+    server = uvicorn.Server(
+        uvicorn.Config(app, host="127.0.0.1", port=port, log_level="critical", ws="none")
+    )
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started and thread.is_alive():
+        time.sleep(0.01)
+    yield f"http://127.0.0.1:{port}/mcp"
+    server.should_exit = True
+    thread.join(10)
+
+
+@pytest.mark.parametrize("headers", [None, {"X-Key": "k"}])
+def test_a_server_is_used_over_http(endpoint: str, headers: dict[str, str] | None) -> None:
+    async def run() -> ToolResult:
+        async with mcp_tools(endpoint, headers=headers) as tools:
+            return await tools[0].call({"city": "Lima"})
+
+    assert asyncio.run(run()).value == {"city": "Lima", "days": 1}

@@ -16,7 +16,7 @@ def valid_name(name: str) -> str:
     """The name itself where every API takes it, else a valid one made from it.
 
     >>> valid_name("get_weather"), valid_name("größe")
-    ('get_weather', 'grosse_cb7ff9')
+    ('get_weather', 'grosse_d353a2')
     """
     if VALID.match(name):
         return name

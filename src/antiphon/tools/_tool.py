@@ -182,6 +182,10 @@ class Tool(Generic[P, R]):
         self._read = self._reader.read
         self._name = self.spec.name
         self._function: Any = self.function
+        # What inspection shows of a tool is its function's.
+        self.__name__ = self.signature.name
+        self.__doc__ = self.function.__doc__
+        self.__wrapped__ = self.function
         simple = (
             self._bind is None
             and not (self._context_names or self.capture_stdout or self.retries)
@@ -196,18 +200,6 @@ class Tool(Generic[P, R]):
         """What a call names."""
         return self.spec.name
 
-    @property
-    def __name__(self) -> str:
-        return self.signature.name
-
-    @property
-    def __doc__(self) -> str | None:  # type: ignore[override]  # a tool's text is its function's
-        return self.function.__doc__
-
-    @property
-    def __wrapped__(self) -> Callable[P, R]:
-        return self.function
-
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function itself, unchecked."""
         return self.function(*args, **kwargs)
@@ -220,7 +212,9 @@ class Tool(Generic[P, R]):
         if instance is None or not self._is_method:
             return cast("Tool[..., R]", self)
         bound = copy.copy(cast("Tool[..., R]", self))
-        bound.function = bound._function = cast("Any", self.function).__get__(instance, owner)
+        bound.function = bound._function = bound.__wrapped__ = cast("Any", self.function).__get__(
+            instance, owner
+        )
         bound._is_method = False
         return bound
 
