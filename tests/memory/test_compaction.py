@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.agent import Agent, Price
+from antiphon.agent import Agent
 from antiphon.errors import UsageError
 from antiphon.events import CompactionEvent, Trajectory
 from antiphon.memory import Compacted, Compaction, compact, count_tokens, summarise_with
 from antiphon.messages import Completion, Message, ToolCall, Usage
-from antiphon.models import ReplayModel, ScriptedModel
+from antiphon.models import Price, ReplayModel, ScriptedModel
 
 
 def turn(n: int, n_chars: int = 400) -> list[Message]:

@@ -6,7 +6,6 @@ reply, `_telling.py` tells what happens, `_record.py` keeps it.  The other modul
 """
 
 from antiphon.agent._agent import Agent, Handoff, InputFilter, Instructions
-from antiphon.agent._cost import Price
 from antiphon.agent._hooks import Again, Ask, Guardrail, Hooks, Replace, Stop
 from antiphon.agent._output import OutputMode
 from antiphon.agent._run import Input, Run, RunResult, run_sync
@@ -25,7 +24,6 @@ __all__ = [
     "InputFilter",
     "Instructions",
     "OutputMode",
-    "Price",
     "Replace",
     "Run",
     "RunResult",

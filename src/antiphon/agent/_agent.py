@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
-from antiphon.agent._cost import Price
 from antiphon.agent._hooks import Guardrail, Hooks
 from antiphon.agent._output import FINAL_TOOL, OutputMode
 from antiphon.agent._run import Input, Run, RunResult
@@ -17,7 +16,7 @@ from antiphon.errors import ToolError, UsageError, clip
 from antiphon.events import Trajectory
 from antiphon.memory import Compaction
 from antiphon.messages import Message
-from antiphon.models import Model, ModelSettings
+from antiphon.models import Model, ModelSettings, Price
 from antiphon.store import Store
 from antiphon.tools import RunContext, Tool, tool, valid_name
 

@@ -1,38 +1,15 @@
 """What a run may cost: steps, tokens, and money by a table of prices that the caller keeps."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from antiphon.agent._record import Record, split_usage
 from antiphon.events import RunStopReason
 from antiphon.messages import Usage
+from antiphon.models import Price
 
 if TYPE_CHECKING:
     from antiphon.agent._agent import Agent
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """What a model costs, in any currency."""
-
-    input: float
-    """A million tokens read."""
-    output: float
-    """A million tokens written."""
-    cached: float | None = None
-    """A million tokens read that need not be computed again; as `input` where ``None``."""
-
-    def of(self, usage: Usage) -> float:
-        """The cost of a usage.
-
-        >>> Price(input=2.0, output=10.0, cached=0.5).of(Usage(1_000_000, 100_000, 400_000))
-        2.4
-        """
-        cached = self.input if self.cached is None else self.cached
-        fresh = usage.input_tokens - usage.cached_tokens
-        millions = fresh * self.input + usage.cached_tokens * cached
-        return (millions + usage.output_tokens * self.output) / 1_000_000
 
 
 def cost_of(usage_by_model: Mapping[str, Usage], prices: Mapping[str, Price]) -> float:

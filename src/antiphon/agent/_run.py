@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from antiphon.agent._calls import Ids
-from antiphon.agent._cost import Price, cost_of
+from antiphon.agent._cost import cost_of
 from antiphon.agent._history import closed, mend
 from antiphon.agent._loop import CURRENT, Loop
 from antiphon.agent._record import split_usage
@@ -20,6 +20,7 @@ from antiphon.agent._start import ApproveFunction, Decision, Start
 from antiphon.errors import ModelError, RunError, UsageError
 from antiphon.events import Event, RunStopReason, Trajectory, body_of
 from antiphon.messages import Conversation, Message, ToolCall, Usage
+from antiphon.models import Price
 from antiphon.store import Store
 
 if TYPE_CHECKING:
