@@ -709,3 +709,30 @@ def test_each_message_is_written_once_however_often_it_is_sent() -> None:
     assert dialect._written.get(long) is cached  # pyright: ignore[reportPrivateUsage]
     assert cached in first.body
     assert cached in second.body
+
+
+def test_what_is_sent_is_the_same_whether_the_steps_before_were_sent_or_not() -> None:
+    """Images of tools, ids made up, orphans, another agent's instructions: nothing depends on
+    it."""
+    picture = ImagePart("https://host/x.png")
+    history: list[Message] = [Message.user("Add.")]
+    for n in range(5):
+        id = "" if n % 2 else f"c{n}"
+        history += [
+            Message.assistant(tool_calls=[ToolCall("add", {"a": n}, id=id)]),
+            Message("tool", (TextPart(str(n)), picture), tool_call_id=id, name="add"),
+        ]
+        if n == 3:
+            history.append(Message.tool("lost", call_id="gone", name="add"))
+    warm = ChatDialect("m")
+
+    for n in range(1, len(history) + 1):
+        shown = Conversation((Message.system(f"Step {n}."), *history[:n]), (ADD,))
+        sent = warm.request(shown, ModelSettings()).body
+
+        assert sent == ChatDialect("m").request(shown, ModelSettings()).body
+
+    branch = Conversation((*history[:4], Message.user("Else?")), (ADD,))
+    assert warm.request(branch, ModelSettings()).body == (
+        ChatDialect("m").request(branch, ModelSettings()).body
+    )

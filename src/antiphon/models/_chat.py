@@ -35,11 +35,12 @@ from antiphon.messages import (
 from antiphon.models._calls import CallCollector
 from antiphon.models._deltas import deltas_of
 from antiphon.models._dialect import Dialect, Once, Reader, Request, sampling_of
-from antiphon.models._history import Sent, sent_messages
+from antiphon.models._history import Prefix, Sent, sent_messages
 from antiphon.models._model import ModelSettings
 from antiphon.models._text_calls import TextCalls
 from antiphon.models._wire import count_of, image_url, json_bytes, text_of
 
+_MAX_PREFIXES = 512  # conversations whose last request is kept
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
 _STOPS: dict[str, StopReason] = {
     "stop": "stop",
@@ -66,6 +67,7 @@ class ChatDialect:
         self._model = model
         self._max_tokens_field = max_tokens_field
         self._written = Once()
+        self._prefixes: dict[int, Prefix] = {}
         self.reasoning_field = ""
         """The field in which the server sends reasoning; empty until it has."""
 
@@ -77,7 +79,7 @@ class ChatDialect:
         """The request that asks for the next message."""
         head: JsonObject = {"model": self._model} | self._options(conversation, settings)
         parts = [json_bytes(head)[:-1], b',"messages":[']
-        parts.append(b",".join(self._messages(conversation.messages)))
+        parts.append(self._history(conversation.messages))
         parts.append(b"]")
         if conversation.tools and settings.tool_choice != "none":
             written = b",".join(self._tool(spec, settings) for spec in conversation.tools)
@@ -95,6 +97,7 @@ class ChatDialect:
         if field != self.reasoning_field:
             self.reasoning_field = field
             self._written = Once()
+            self._prefixes.clear()
 
     def _options(self, conversation: Conversation, settings: ModelSettings) -> JsonObject:
         options: JsonObject = {"stream": True, "stream_options": {"include_usage": True}}
@@ -120,22 +123,49 @@ class ChatDialect:
             return json_bytes(tool | {"function": tool["function"] | {"strict": True}})
         return self._written.get(spec) or self._written.put(spec, json_bytes(spec.to_openai()))
 
-    def _messages(self, messages: tuple[Message, ...]) -> Iterator[bytes]:
+    def _history(self, messages: tuple[Message, ...]) -> bytes:
+        """All messages, joined; what the step before sent is taken as it was written."""
+        n_system = 0
+        while n_system < len(messages) and messages[n_system].role == "system":
+            n_system += 1
+        parts = [json_bytes(self._row(Sent(message))) for message in messages[:n_system]]
+        body = messages[n_system:]
+        if not body:
+            return b",".join(parts)
+        known = self._prefixes.get(id(body[0]))
+        if known is None or not known.begins(body):
+            known = Prefix((), b"")
+        start = len(known.messages)
+        last = next((n for n in range(len(body) - 1, -1, -1) if body[n].role == "assistant"), 0)
+        own = [known.written] if known.written else []
+        for index, written in self._messages(body[start:], n_system + start):
+            if index == n_system + last and last > start:
+                self._remember(Prefix(body[:last], b",".join(own)))
+            own.append(written)
+        return b",".join(parts + own)
+
+    def _remember(self, prefix: Prefix) -> None:
+        if len(self._prefixes) >= _MAX_PREFIXES:
+            del self._prefixes[next(iter(self._prefixes))]
+        self._prefixes[id(prefix.messages[0])] = prefix  # which keeps that message, and its id
+
+    def _messages(self, messages: tuple[Message, ...], first: int) -> Iterator[tuple[int, bytes]]:
+        """Each message as it is sent, and its place; -1 for what stands between two messages."""
         images: list[ImagePart] = []  # of tools, whose messages hold text only
-        for sent in sent_messages(messages):
+        for index, sent in enumerate(sent_messages(messages, first=first), start=first):
             if sent.message.role != "tool" and images:
-                yield json_bytes({"role": "user", "content": _content(images)})
+                yield -1, json_bytes({"role": "user", "content": _content(images)})
                 images = []
             made = self._written.get(sent.message) if sent.natural else None
             if made is None:
                 made = json_bytes(self._row(sent))
                 if sent.natural:
                     self._written.put(sent.message, made)
-            yield made
+            yield index, made
             if sent.message.role == "tool":
                 images.extend(sent.message.images)
         if images:
-            yield json_bytes({"role": "user", "content": _content(images)})
+            yield -1, json_bytes({"role": "user", "content": _content(images)})
 
     def _row(self, sent: Sent) -> JsonObject:
         message = sent.message

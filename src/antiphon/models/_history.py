@@ -7,6 +7,7 @@ taken, is sent with an id made of its place.  A result whose call is not there i
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import is_
 
 from antiphon.messages import InvalidToolCall, JsonObject, Message, ToolCall
 
@@ -49,10 +50,15 @@ class Sent:
         return f"Result of {self.message.name or 'a tool'}:\n{self.message.text}"
 
 
-def sent_messages(messages: tuple[Message, ...]) -> Iterator[Sent]:
-    """The messages, each with its ids on the wire."""
+def sent_messages(messages: tuple[Message, ...], *, first: int = 0) -> Iterator[Sent]:
+    """The messages, each with its ids on the wire.
+
+    Args:
+        messages: A conversation, or its part from an assistant's message on.
+        first: The place of the first of them in the conversation.
+    """
     open_calls: list[tuple[str, str]] = []  # (our id, the id that was sent), not yet answered
-    for index, message in enumerate(messages):
+    for index, message in enumerate(messages, start=first):
         if message.role == "assistant":
             calls = _calls(message, index)
             own = _own_calls(message)
@@ -69,6 +75,20 @@ def sent_messages(messages: tuple[Message, ...]) -> Iterator[Sent]:
                 yield Sent(message, result_of=id, natural=id == own_id)
         else:
             yield Sent(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """The part of a conversation that the next step will send again as it is."""
+
+    messages: tuple[Message, ...]
+    """The messages up to the last assistant's, that one left out."""
+    written: bytes
+    """Their JSON, joined."""
+
+    def begins(self, messages: tuple[Message, ...]) -> bool:
+        """Whether a conversation begins with these very messages."""
+        return len(self.messages) <= len(messages) and all(map(is_, self.messages, messages))
 
 
 def _own_calls(message: Message) -> list[ToolCall | InvalidToolCall]:
