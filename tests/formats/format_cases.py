@@ -34,6 +34,9 @@ OFFICIAL: dict[str, tuple[str, dict[str, Any]]] = {
     "glm4": ("glm4", {}),
     "chatglm4": ("chatglm4", {}),
     "gpt_oss": ("gpt_oss", {}),
+    "gemma4": ("gemma4", {}),
+    "lfm2": ("lfm2", {}),
+    "lfm2_5": ("lfm2_5", {}),
     "kimi_k2_instruct": ("kimi_k2_instruct", {}),
     "kimi_k2_thinking": ("kimi_k2_thinking", {}),
     "qwen3_coder": ("qwen3_coder", {}),
@@ -75,6 +78,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = OFFICIAL | {
     "ling3_thinking": ("ling3", {}),
     "minicpm5_2b": ("minicpm5", {"edition": "2b"}),
     "hermes": ("hermes", {}),
+    "gemma4_thinking": ("gemma4", {"thinking": True}),
     "kimi_k25_thinking": ("kimi_k25", {}),
     "deepseek_v3_1_thinking": ("deepseek_v3_1", {"thinking": True}),
     "qwen3_hybrid": ("qwen3", {}),
@@ -175,9 +179,8 @@ def written(rendered: Rendered, index: int, fmt: Format) -> tuple[str, Start]:
         if piece.author == "written":
             break
         frame += piece.text
-    opened = frame.rstrip("\n").endswith(
-        ("<think>", "<seed:think>", "<mm:think>", "<|open|>think<|sep|>")
-    )
+    marks = ("<think>", "<seed:think>", "<mm:think>", "<|open|>think<|sep|>", "<|channel>thought")
+    opened = frame.rstrip("\n").endswith(marks)
     for stop in fmt.stop:
         text = text.removesuffix(stop)
     return text, "reasoning" if opened else "content"

@@ -58,6 +58,8 @@ class SchemaMaker:
     """Makes the rules of one schema."""
 
     value_rule = "value"
+    comma = ", "
+    colon = ": "
 
     def __init__(self, root: Mapping[str, Any], rules: Rules, tool: str) -> None:
         self.root = root
@@ -68,6 +70,22 @@ class SchemaMaker:
     def literal(self, value: Any) -> Lit:
         """One value."""
         return Lit(dump_json(value))
+
+    def key(self, name: str, path: str) -> str:
+        """A key and what stands between it and its value."""
+        return self.literal(name).text + self.colon
+
+    def any_key(self) -> Node:
+        """A key that the schema does not name, likewise."""
+        return seq(self.string({}, ""), self.colon)
+
+    def brackets(self, path: str) -> tuple[str, str]:
+        """What stands around the members of an object."""
+        return "{", "}"
+
+    def members(self, properties: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        """The members of an object in the order in which they are written."""
+        return list(properties.items())
 
     def quoted(self, inside: Node) -> Node:
         """A string, whose inside needs no escaping beyond JSON's."""
@@ -134,27 +152,29 @@ class SchemaMaker:
     def object(self, schema: Mapping[str, Any], path: str) -> Node:
         """An object: its properties in order, optional ones left out or not."""
         properties = cast("Mapping[str, Any]", schema.get("properties") or {})
+        opening, closing = self.brackets(path)
         required = set(cast("Sequence[str]", schema.get("required") or ()))
         others = schema.get("additionalProperties")
         self.check_all(schema, path, {"properties", "required", "additionalProperties"})
         if not properties:
             if others is False or (others is None and path == ""):
-                return Lit("{}")
-            member = seq(self.string({}, path), ": ", self.node(others or {}, f"{path}.*"))
-            return alt(Lit("{}"), seq("{", member, Rep(seq(", ", member)), "}"))
+                return Lit(opening + closing)
+            member = seq(self.any_key(), self.node(others or {}, f"{path}.*"))
+            more = Rep(seq(self.comma, member))
+            return alt(Lit(opening + closing), seq(opening, member, more, closing))
         if others not in (None, False):
             self.unheld(path, "additionalProperties")
         first: Node = EMPTY
         later: Node = EMPTY
-        for key, value in reversed(list(properties.items())):
-            pair = seq(f"{self.literal(key).text}: ", self.node(value, f"{path}.{key}"))
+        for key, value in reversed(self.members(properties)):
+            pair = seq(self.key(key, path), self.node(value, f"{path}.{key}"))
             name = f"{self.tool}{path}.{key}"
-            now, then = seq(pair, later), seq(", ", pair, later)
+            now, then = seq(pair, later), seq(self.comma, pair, later)
             if key not in required:
                 now, then = alt(now, first), alt(then, later)
             first = self.rule(f"{name}.a", now)
             later = self.rule(f"{name}.b", then)
-        return seq("{", first, "}")
+        return seq(opening, first, closing)
 
     def rule(self, name: str, node: Node) -> Node:
         """A rule of its own where that keeps the grammar small."""
@@ -166,13 +186,15 @@ class SchemaMaker:
         prefix = cast("Sequence[Any]", schema.get("prefixItems") or ())
         if prefix:
             items = [self.node(item, f"{path}[{i}]") for i, item in enumerate(prefix)]
-            return seq("[", *_joined(items), "]")
+            return seq("[", *_joined(items, self.comma), "]")
         item = self.node(schema.get("items", {}), f"{path}[]")
         least = int(schema.get("minItems") or 0)
         most = schema.get("maxItems")
         if most == 0:
             return Lit("[]")
-        more = Rep(seq(", ", item), max(least - 1, 0), None if most is None else int(most) - 1)
+        more = Rep(
+            seq(self.comma, item), max(least - 1, 0), None if most is None else int(most) - 1
+        )
         full = seq("[", item, more, "]")
         return full if least else alt(Lit("[]"), full)
 
@@ -247,9 +269,9 @@ class SchemaMaker:
         if self.value_rule not in self.rules.rules:
             self.rules.rules[self.value_rule] = EMPTY
             text = self.string({}, "")
-            member = seq(text, ": ", value)
-            items = seq("[", value, Rep(seq(", ", value)), "]")
-            members = seq("{", member, Rep(seq(", ", member)), "}")
+            member = seq(self.any_key(), value)
+            items = seq("[", value, Rep(seq(self.comma, value)), "]")
+            members = seq("{", member, Rep(seq(self.comma, member)), "}")
             self.rules.rules[self.value_rule] = alt(
                 text, self.number({}, "", whole=False), self.literal(True), self.literal(False),
                 self.literal(None), Lit("[]"), items, Lit("{}"), members,
@@ -257,10 +279,10 @@ class SchemaMaker:
         return value
 
 
-def _joined(items: Sequence[Node]) -> list[Node]:
+def _joined(items: Sequence[Node], comma: str) -> list[Node]:
     joined: list[Node] = []
     for item in items:
-        joined += [Lit(", "), item] if joined else [item]
+        joined += [Lit(comma), item] if joined else [item]
     return joined
 
 

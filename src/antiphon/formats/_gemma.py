@@ -1,0 +1,205 @@
+"""Gemma's own objects: keys in the open, strings between delimiter tokens, keys sorted.
+
+    call:get_weather{city:<|"|>Lima<|"|>,days:3,detail:{wind:true}}
+
+A string is written verbatim, so that one that holds the delimiter cannot be told from markup and is
+refused.  A key that could not be read back in the open is written as a string is, which the
+template does for keys of a declaration.
+Source: ``gemma4_v5.jinja`` as trl 1.16 ships it.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from antiphon.formats._cursor import Reading
+from antiphon.formats._members import is_bare_key, read_members
+from antiphon.formats._readers import close_call
+from antiphon.formats._scan import Parser
+from antiphon.formats._values import Dialect
+from antiphon.messages import JsonValue, ToolSpec
+
+QUOTE = '<|"|>'
+CALL, CALL_END = "<|tool_call>", "<tool_call|>"
+RESULT, RESULT_END = "<|tool_response>", "<tool_response|>"
+OBJECTS = Dialect(delimiter=QUOTE, bare_keys=True)
+_NAME = re.compile(r"[^\s{(<]+")
+_STANDARD = {"description", "type", "properties", "required", "nullable"}
+
+
+@dataclass(frozen=True, slots=True)
+class GemmaCalls:
+    """Reads one call: ``call:``, a name, and an object."""
+
+    call: str = CALL
+    """The mark before a call."""
+    close: str = CALL_END
+    """The mark behind it."""
+    dialect: Dialect = OBJECTS
+    """What the arguments look like."""
+
+    @property
+    def resync(self) -> tuple[str, ...]:
+        """See `Reader.resync`."""
+        return (self.close, self.call, RESULT)
+
+    def read(self, p: Parser, opened_by: str) -> Reading[None]:
+        """See `Reader.read`."""
+        c = p.c
+        p.call_begin()
+        yield from c.space()
+        if not (yield from c.take("call:")):
+            p.note("missing_word")
+        parts: list[str] = []
+        while True:
+            found = _NAME.match(c.text, c.pos)
+            if found:
+                parts.append(found.group())
+                c.pos = found.end()
+            if c.pos < len(c.text) or c.closed or sum(map(len, parts)) > 200:
+                break
+            yield
+        p.call_name("".join(parts))
+        bracket = yield from c.space()
+        if bracket not in ("{", "("):
+            raise c.unexpected("'{' after the name of a call")
+        if bracket == "(":
+            p.note("round_brackets")
+        c.pos += 1
+        yield from read_members(
+            c, p.call_arguments, p.note,
+            dialect=self.dialect, sign=":", close="}" if bracket == "{" else ")",
+        )  # fmt: skip
+        yield from close_call(p, self.close)
+        p.call_end(last=True)
+
+
+def by_key(items: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The members of an object as the family's templates sort them."""
+    return sorted(items.items(), key=lambda item: item[0].lower())
+
+
+def problem(value: JsonValue) -> str:
+    """Why a value cannot be written as a Gemma object; empty where it can."""
+    if isinstance(value, str):
+        return f"a string that holds {QUOTE}" if QUOTE in value else ""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if found := problem(key) or problem(inner):
+                return found
+    elif isinstance(value, list):
+        return next((found for item in value if (found := problem(item))), "")
+    return ""
+
+
+def written(value: Any, *, quote_keys: bool = False) -> str:
+    """A value as the family writes it.
+
+    >>> written({"b": "x", "a": [1, True, None]})
+    '{a:[1,true,null],b:<|"|>x<|"|>}'
+    """
+    if isinstance(value, str):
+        return f"{QUOTE}{value}{QUOTE}"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, Mapping):
+        members = [
+            f"{_key(key, quote_keys)}:{written(inner, quote_keys=quote_keys)}"
+            for key, inner in by_key(cast("Mapping[str, Any]", value))
+        ]
+        return "{" + ",".join(members) + "}"
+    if isinstance(value, list):
+        items = cast("list[Any]", value)
+        return "[" + ",".join(written(item, quote_keys=quote_keys) for item in items) + "]"
+    return str(value)
+
+
+def _key(key: str, quote: bool) -> str:
+    return written(key) if quote or not is_bare_key(key) else key
+
+
+def declaration(tool: ToolSpec) -> str:
+    """A tool as the family is shown it."""
+    function: Mapping[str, Any] = tool.to_openai()["function"]
+    text = f"declaration:{tool.name}{{description:{written(tool.description)}"
+    parameters: Mapping[str, Any] = function.get("parameters") or {}
+    if parameters:
+        text += ",parameters:{"
+        if parameters.get("properties"):
+            text += f"properties:{{{_properties(parameters['properties'])}}},"
+        if parameters.get("required"):
+            text += f"required:{written(parameters['required'])},"
+        if parameters.get("type"):
+            text += f"type:{written(_upper(parameters['type']))}}}"
+    response: Mapping[str, Any] | None = function.get("response")
+    if response is not None:
+        text += ",response:{"
+        if response.get("description"):
+            text += f"description:{written(response['description'])},"
+        if _upper(response.get("type")) == "OBJECT":
+            text += f"type:{written('OBJECT')}}}"
+    return text + "}"
+
+
+def _upper(kind: Any) -> str:
+    """A type as the family shows it; a list of types as Python prints it."""
+    return "" if kind is None else str(kind).upper()
+
+
+def _properties(properties: Mapping[str, Any], *, skip: bool = False) -> str:
+    return ",".join(
+        f"{key}:{{{_property(_fields(value))}}}"
+        for key, value in by_key(properties)
+        if not (skip and key in _STANDARD)
+    )
+
+
+def _fields(schema: Any) -> Mapping[str, Any]:
+    """A schema's fields; none of a schema that is only yes or no."""
+    return cast("Mapping[str, Any]", schema) if isinstance(schema, Mapping) else {}
+
+
+def _property(schema: Mapping[str, Any]) -> str:
+    kind = _upper(schema.get("type"))
+    fields: list[str] = []
+    if schema.get("description"):
+        fields.append(f"description:{written(schema['description'])}")
+    items: Any = schema.get("items")
+    if kind == "STRING" and schema.get("enum"):
+        fields.append(f"enum:{written(schema['enum'])}")
+    elif kind == "ARRAY" and isinstance(items, Mapping) and items:
+        fields.append(f"items:{{{_items(cast('Mapping[str, Any]', items))}}}")
+    if schema.get("nullable"):
+        fields.append("nullable:true")
+    if kind == "OBJECT":
+        inner: Any = schema.get("properties")
+        shown = (
+            _properties(cast("Mapping[str, Any]", inner))
+            if isinstance(inner, Mapping)
+            else _properties(schema, skip=True)
+        )
+        fields.append(f"properties:{{{shown}}}")
+        if schema.get("required"):
+            fields.append(f"required:{written(schema['required'])}")
+    fields.append(f"type:{written(kind)}")
+    return ",".join(fields)
+
+
+def _items(items: Mapping[str, Any]) -> str:
+    fields: list[str] = []
+    for key, value in by_key(items):
+        if value is None:
+            continue
+        if key == "properties":
+            shown = _properties(cast("Mapping[str, Any]", value)) if value else ""
+            fields.append(f"properties:{{{shown}}}")
+        elif key == "type":
+            kinds = cast("Sequence[str]", value)
+            upper = kinds.upper() if isinstance(kinds, str) else [k.upper() for k in kinds]
+            fields.append(f"type:{written(upper)}")
+        elif key == "required":
+            fields.append(f"required:{written(value)}")
+        else:
+            fields.append(f"{key}:{written(value, quote_keys=True)}")
+    return ",".join(fields)
