@@ -78,7 +78,7 @@ def _joined(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
 schemas = st.recursive(plain | st.booleans(), nested, max_leaves=5)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(schemas, schemas, schemas, values)
 def test_the_verdict_is_that_of_the_reference(root: Any, x: Any, y: Any, value: Any) -> None:
     schema: dict[str, Any] = {"allOf": [root]} if isinstance(root, bool) else root
