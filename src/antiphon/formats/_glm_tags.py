@@ -6,6 +6,7 @@ A turn has no end mark: the mark of the next role ends it, and a model stops by 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol, cast
 
 from antiphon.formats._grammar import CallForm
@@ -57,26 +58,12 @@ class Style:
     @property
     def tags(self) -> Tagged:
         """The tags of calls."""
-        feed = self.feed
-        return Tagged(
-            open="<tool_call>",
-            close="</tool_call>",
-            between=feed,
-            named=feed,
-            keyed=f"</arg_key>{feed}",
-            value="<arg_value>",
-            value_close=f"</arg_value>{feed}",
-        )
+        return _tags(self.feed)
 
     @property
     def syntax(self) -> Syntax:
         """The table that the parser runs on."""
-        return Syntax(
-            blocks=(Block("<tool_call>", self.tags, before=self.feed),),
-            thinking=(Thinking(after_open="", before_close="", after_close=self.feed),),
-            doubled=("</tool_call>",),
-            lead=self.feed,
-        )
+        return _syntax(self.feed)
 
     def call_form(self, *, thinking: bool) -> CallForm:
         """How calls stand in the text, for the grammar."""
@@ -88,6 +75,29 @@ class Style:
             always=True,
             thinking=(f"{self.feed}<think>", "</think>") if thinking else None,
         )
+
+
+@cache
+def _tags(feed: str) -> Tagged:
+    return Tagged(
+        open="<tool_call>",
+        close="</tool_call>",
+        between=feed,
+        named=feed,
+        keyed=f"</arg_key>{feed}",
+        value="<arg_value>",
+        value_close=f"</arg_value>{feed}",
+    )
+
+
+@cache
+def _syntax(feed: str) -> Syntax:
+    return Syntax(
+        blocks=(Block("<tool_call>", _tags(feed), before=feed),),
+        thinking=(Thinking(after_open="", before_close="", after_close=feed),),
+        doubled=("</tool_call>",),
+        lead=feed,
+    )
 
 
 class Glm(Protocol):

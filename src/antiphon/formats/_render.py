@@ -6,6 +6,7 @@ A family's ``render`` is a walk over messages that calls a `Writer`.  Nothing he
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from antiphon.errors import RenderError
 from antiphon.formats._scan import Parser, Syntax, suspicious
@@ -34,7 +35,6 @@ class Writer:
     """What was written so far."""
     changed: list[int] = field(default_factory=list[int])
     """Messages that are not written as they once were."""
-    _pattern: re.Pattern[str] | None = None
 
     def mark(self, text: str, author: Author, message: int | None = None) -> None:
         """A special token."""
@@ -47,14 +47,9 @@ class Writer:
 
     def put(self, text: str, author: Author, message: int | None = None) -> None:
         """The family's own text, in which its marks are special tokens."""
-        if self._pattern is None:
-            marks = sorted(self.specials, key=len, reverse=True)
-            self._pattern = re.compile("(" + ("|".join(map(re.escape, marks)) or r"(?!)") + ")")
-        for i, part in enumerate(self._pattern.split(text)):
-            if i % 2:
-                self.mark(part, author, message)
-            else:
-                self.text(part, author, message)
+        pieces = self.pieces
+        for part, is_mark in _split(self.specials, text):
+            pieces.append(Piece(part, author, message, is_mark))
 
     def done(self, *, start: Start = "content") -> Rendered:
         """The rendering."""
@@ -63,6 +58,14 @@ class Writer:
     def refuse(self, what: str, index: int | None = None) -> RenderError:
         """A refusal, as a value to raise."""
         return RenderError(what, format=self.family, index=index)
+
+
+@lru_cache(maxsize=2048)
+def _split(specials: frozenset[str], text: str) -> tuple[tuple[str, bool], ...]:
+    """A family's own text at its marks: the parts, and whether each is a mark."""
+    marks = sorted(specials, key=len, reverse=True)
+    parts = re.split("(" + ("|".join(map(re.escape, marks)) or r"(?!)") + ")", text)
+    return tuple((part, i % 2 == 1) for i, part in enumerate(parts) if part)
 
 
 @dataclass(frozen=True, slots=True)

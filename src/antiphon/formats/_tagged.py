@@ -39,9 +39,11 @@ _MAY_BE_JSON = re.compile(r"""\s*(?:["'\[{(]|-?[0-9.]|[tfnTFN])""")
 _CDATA, _CDATA_END = "<![CDATA[", "]]>"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Tagged:
-    """A family's tags, exactly as it writes them; what reads them takes other white space, too."""
+    """A family's tags, exactly as it writes them; what reads them takes other white space, too.
+
+    Compared by identity, as there are few: a family makes its own once."""
 
     open: str = ""
     """What stands before a block of calls; ``""`` where a call opens by itself."""
