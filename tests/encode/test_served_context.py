@@ -5,6 +5,7 @@ for families that rewrite their history.
 """
 
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ CONVERSATIONS = {
 }
 
 
+@cache
 def encoder(name: str) -> Encoder:
     """A family over a vocabulary that has its marks."""
     fmt = get_format(name)
@@ -43,7 +45,10 @@ def faults(use: Encoder, conversation: Conversation) -> list[str]:
                 continue
             counted.append(message)
             before = Conversation(conversation.messages[:message], conversation.tools)
-            if ids[:start] != use.encode_prompt(use.format.render(before, generate=True)):
+            prompt = use.format.render(before, generate=True)
+            if prompt.start == "reasoning" and not conversation.messages[message].reasoning:
+                continue  # this prompt is never answered so: the row is of a mode without reasoning
+            if ids[:start] != use.encode_prompt(prompt):
                 found.append(f"message {message}: not behind its served prompt")
             upto = Conversation(conversation.messages[: message + 1], conversation.tools)
             alone = use.encode(upto)
@@ -97,7 +102,7 @@ def reasoned(draw: st.DrawFn) -> Conversation:
 
 @pytest.mark.parametrize("name", [n for n in ("qwen3", "qwen2_5", "hermes") if n in list_formats()])
 @given(conversation=reasoned())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_every_turn_counts_once_in_the_text_that_was_served(
     name: str, conversation: Conversation
 ) -> None:
