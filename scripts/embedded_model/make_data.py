@@ -34,6 +34,7 @@ from antiphon.tools.builtin import DEMO_TOOLS, calculate
 from antiphon.tools.builtin._data import people
 
 CATALOG = Path(__file__).parent / "catalog"
+TRAINING = ("demo", "everyday", "office", "more", "further")
 DEMO_IDS = ("calculator", "current_time", "get_address", "get_weather", "convert_currency")
 
 
@@ -80,15 +81,22 @@ def _add_phrasings(catalog: Catalog, content: Mapping[str, Any]) -> None:
 
 
 def hold_out(catalog: Catalog, values: Iterable[str]) -> None:
-    """Drop values that the evaluation asks for from every vocabulary."""
+    """Drop values that another set asks for from every vocabulary; short lists stay."""
     held = set(values)
     for slot, known in catalog.slots.items():
-        catalog.slots[slot] = [value for value in known if value not in held]
+        left = [value for value in known if value not in held]
+        catalog.slots[slot] = left if len(left) > 5 else known
+
+
+def trained_values() -> Iterator[str]:
+    """Every name that training conversations are drawn from."""
+    for known in load_catalog(TRAINING).slots.values():
+        yield from known
 
 
 def held_out_values() -> Iterator[str]:
     """Everything that `antiphon eval demo` may ask for by name."""
-    for known in load_catalog(["heldout"]).slots.values():
+    for known in load_catalog(["heldout", "test"]).slots.values():
         yield from known
     for entry in people():
         yield from (entry["name"], entry["street"], *entry["name"].split())
@@ -618,9 +626,7 @@ def main() -> None:
     )
     parser.add_argument("--conversations", type=int, default=4800)
     parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument(
-        "--catalog", nargs="+", default=["demo", "everyday", "office", "more", "further"]
-    )
+    parser.add_argument("--catalog", nargs="+", default=list(TRAINING))
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
     catalog = load_catalog(arguments.catalog)
