@@ -78,6 +78,8 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = OFFICIAL | {
     "ling3_thinking": ("ling3", {}),
     "minicpm5_2b": ("minicpm5", {"edition": "2b"}),
     "hermes": ("hermes", {}),
+    "pythonic": ("pythonic", {}),
+    "toolace": ("toolace", {}),
     "gemma4_thinking": ("gemma4", {"thinking": True}),
     "kimi_k25_thinking": ("kimi_k25", {}),
     "deepseek_v3_1_thinking": ("deepseek_v3_1", {"thinking": True}),
