@@ -129,5 +129,9 @@ def test_a_reader_that_goes_away_ends_a_command_in_silence() -> None:
         assert process.wait(10) == 141
 
 
+def test_every_command_of_the_table_has_its_module() -> None:
+    assert available() == COMMANDS
+
+
 def test_the_tables_help_is_one_short_line_each() -> None:
     assert all(len(text) <= 70 and "\n" not in text for text in COMMANDS.values())
