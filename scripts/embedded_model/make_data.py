@@ -565,21 +565,32 @@ _SYSTEMS = (
 )
 
 
-def groups(drawer: Drawer, n_conversations: int) -> Iterator[list[JsonObject]]:
-    """Groups of rows that share tools and format, until there are enough."""
+def groups(
+    drawer: Drawer, n_conversations: int, *, demo: float = 0.32, react: float = 0.16
+) -> Iterator[list[JsonObject]]:
+    """Groups of rows that share tools and format, until there are enough.
+
+    Args:
+        drawer: Draws tools, tasks and values.
+        n_conversations: How many rows to draw at least.
+        demo: The share of groups that offer exactly the demonstration tools.
+        react: The share of groups in ReAct.
+    """
     done = 0
     number = 0
     while done < n_conversations:
-        rows = _group(drawer, number)
+        draw = drawer.random.random()
+        offers = drawer.demo_offers() if draw < demo else _mixed_offers(drawer)
+        format_name = "react_en" if drawer.random.random() < react else "smollm2"
+        rows = _group(drawer, number, offers, format_name)
         number += 1
         done += len(rows)
         yield rows
 
 
-def _group(drawer: Drawer, number: int) -> list[JsonObject]:
-    draw = drawer.random.random()
-    offers = drawer.demo_offers() if draw < 0.32 else _mixed_offers(drawer)
-    format_name = "react_en" if drawer.random.random() < 0.16 else "smollm2"
+def _group(
+    drawer: Drawer, number: int, offers: Sequence[Offer], format_name: str
+) -> list[JsonObject]:
     system = drawer.random.choice(_SYSTEMS) if drawer.random.random() < 0.15 else ""
     rows: list[JsonObject] = []
     names = list(KINDS)
@@ -626,6 +637,8 @@ def main() -> None:
     )
     parser.add_argument("--conversations", type=int, default=4800)
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--demo", type=float, default=0.32, help="share of the demonstration tools")
+    parser.add_argument("--react", type=float, default=0.16, help="share of ReAct")
     parser.add_argument("--catalog", nargs="+", default=list(TRAINING))
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
@@ -635,7 +648,9 @@ def main() -> None:
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     count = 0
     with arguments.out.open("w", encoding="utf-8") as file:
-        for rows in groups(drawer, arguments.conversations):
+        for rows in groups(
+            drawer, arguments.conversations, demo=arguments.demo, react=arguments.react
+        ):
             for row in rows:
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
                 count += 1

@@ -1,6 +1,8 @@
 """What a family writes it reads back as the same message, however it is cut."""
 
 import random
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 from hypothesis import assume, given, settings
@@ -42,6 +44,15 @@ def test_a_rendered_answer_is_read_back_in_any_cut(name: str, answer: Message, s
             assert all(call.repairs == () for call in message.tool_calls)
 
 
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        return {k: _without_nulls(v) for k, v in fields.items() if v is not None}
+    if isinstance(value, list):
+        return [_without_nulls(v) for v in cast("list[Any]", value) if v is not None]
+    return value
+
+
 @pytest.mark.parametrize("name", VARIANTS)
 def test_every_answer_of_the_shared_conversations_is_read_back(name: str) -> None:
     fmt = variant(name)
@@ -60,7 +71,11 @@ def test_every_answer_of_the_shared_conversations_is_read_back(name: str) -> Non
             message, _ = parse(fmt, [text], tools=conversation.tools, start=start, strict=True)
             n_read += 1
             assert message.invalid_tool_calls == ()
-            assert message.without_ids().tool_calls == answer.without_ids().tool_calls
+            wanted, read = answer.without_ids().tool_calls, message.without_ids().tool_calls
+            if read != wanted:  # a family without null says that it left it out
+                assert index in rendered.changed
+                wanted = tuple(replace(c, arguments=_without_nulls(c.arguments)) for c in wanted)
+            assert read == wanted
             if index not in rendered.changed:
                 assert message.text == answer.text
     assert n_read >= 10

@@ -223,4 +223,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
             os.killpg(process.pid, signal.SIGKILL)
         elif process.returncode is None:
             process.kill()
+    if process.stdout is not None:
+        while await process.stdout.read(65536):  # a pipe is closed where its end was read
+            pass
     await process.wait()
