@@ -56,12 +56,20 @@ def _reply(body: bytes) -> tuple[dict[str, Any], int, int]:
 
 
 def _events(message: dict[str, Any], pieces: int) -> list[bytes]:
-    calls = [{"index": n, **call} for n, call in enumerate(message.get("tool_calls") or ())]
-    deltas = [{"role": "assistant", "tool_calls": calls}] if calls else []
+    calls: list[dict[str, Any]] = [
+        {"index": n, **call} for n, call in enumerate(message.get("tool_calls") or ())
+    ]
+    deltas: list[dict[str, Any]] = [{"role": "assistant", "tool_calls": calls}] if calls else []
     if message["content"]:
         deltas += [{"content": "word "}] * pieces
-    made = [{"choices": [{"index": 0, "delta": d, "finish_reason": None}]} for d in deltas]
-    end = {"index": 0, "delta": {}, "finish_reason": "tool_calls" if calls else "stop"}
+    made: list[dict[str, Any]] = [
+        {"choices": [{"index": 0, "delta": d, "finish_reason": None}]} for d in deltas
+    ]
+    end: dict[str, Any] = {
+        "index": 0,
+        "delta": {},
+        "finish_reason": "tool_calls" if calls else "stop",
+    }
     made += [{"choices": [end]}, {"choices": [], "usage": _USAGE}]
     common = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m"}
     return [b"data: " + json.dumps(common | m).encode() + b"\n\n" for m in made] + [
