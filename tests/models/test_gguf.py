@@ -231,7 +231,7 @@ def test_several_models_of_one_file_share_one_engine_and_closing_leaves_nothing(
     assert asyncio.run(go()) == n_before + 1
     n_tasks = n_system_threads()
     assert asyncio.run(go()) == n_before + 1
-    assert n_system_threads() == n_tasks
+    assert n_system_threads() <= n_tasks  # threads of earlier tests may end meanwhile
     assert n_engines() == n_before
     ours = {t for t in threading.enumerate() if t.name.startswith("antiphon-llama")}
     assert ours <= threads_before
