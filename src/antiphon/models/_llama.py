@@ -265,7 +265,7 @@ def _warm(path: str) -> None:
 
 def _load(key: EngineKey) -> Any:
     try:
-        import xllamacpp  # pyright: ignore[reportMissingTypeStubs]
+        import xllamacpp  # pyright: ignore[reportMissingImports, reportMissingTypeStubs]
     except ImportError as error:
         raise MissingExtraError(f"the model file {Path(key.path).name}", "local") from error
     library: Any = xllamacpp
