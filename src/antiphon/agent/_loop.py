@@ -9,7 +9,6 @@ The history is never walked again: a step appends, and its cost does not depend 
 """
 
 import asyncio
-import inspect
 import re
 import uuid
 from collections.abc import AsyncGenerator
@@ -19,26 +18,25 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from antiphon.agent._asking import closed_after, delta_event
+from antiphon.agent._asking import Asking
 from antiphon.agent._calls import Ids, call_ids, cut_reason, n_calls, with_own_ids
 from antiphon.agent._cost import Budget
-from antiphon.agent._execution import Execution, OpenCalls, first_error
-from antiphon.agent._hooks import Again, Stop, Stopped, checked, settled
+from antiphon.agent._execution import Execution, OpenCalls
+from antiphon.agent._hooks import Again, Stopped, checked, settled
 from antiphon.agent._offer import Offer, agent_row
 from antiphon.agent._output import FINAL_TOOL, Unfit
 from antiphon.agent._record import Record, is_said, json_state, open_step
-from antiphon.agent._resume import n_shown_chars, speaker, told_again
+from antiphon.agent._resume import speaker, told_again
 from antiphon.agent._start import ApproveFunction, Start
 from antiphon.agent._telling import Shown, Telling
 from antiphon.agent._view import View
-from antiphon.errors import ModelError, ModelResponseError, UsageError
+from antiphon.errors import ModelError, UsageError
 from antiphon.events import (
     CompactionEvent,
     Event,
     FeedbackEvent,
     HandoffEvent,
     LimitEvent,
-    RetryEvent,
     RunEnd,
     RunStart,
     RunStopReason,
@@ -52,11 +50,9 @@ from antiphon.messages import (
     Completion,
     Conversation,
     Message,
-    ToolCallDelta,
     ToolResult,
     message_to_row,
 )
-from antiphon.models import Model, ModelSettings, Retry, load_model
 from antiphon.tools import RunContext
 
 if TYPE_CHECKING:
@@ -99,7 +95,6 @@ class Loop:
         self.error: ModelError | None = None
         self.reason = ""
         self.stop_reason: RunStopReason | None = None
-        self.n_given = len(start.messages)
         self._redone = None if start.earlier is None else open_step(start.earlier)
         self._view = View(self.record)
         self._telling = Telling(
@@ -108,9 +103,8 @@ class Loop:
         self.execution = Execution(start, self.record, self._telling, self._approve, self._view.say)
         self._context: RunContext[Any] = RunContext(deps=start.deps, state=start.state)
         self._offers: dict[int, Offer] = {}
-        self._opened: dict[str, Model] = {}
+        self._asking = Asking(start, self.record, self._telling, self._about)
         self._budget = Budget(start.agent, self.record)
-        self._leading = "" if start.agent.instructions else self.record.system or ""
         self._ids = Ids()
         self._n_handoffs = sum(isinstance(e, HandoffEvent) for e in self.record.events)
         self._n_bad = 0
@@ -157,8 +151,7 @@ class Loop:
             yield
         finally:
             if self.parent is None:
-                for model in self._opened.values():
-                    await model.close()
+                await self._asking.close()
 
     def _end(self, stop: RunStopReason) -> None:
         self.stop_reason = stop
@@ -175,6 +168,17 @@ class Loop:
         for hooks in self.agent.hooks:
             if hooks.on_end is not None:
                 await settled(hooks.on_end(self._about(), self.trajectory()))
+
+    @property
+    def n_given(self) -> int:
+        """How many messages of the conversation the run was given."""
+        return len(self.start.messages) - self._asking.n_led
+
+    def beneath(self, parent: "Loop", call_id: str) -> None:
+        """Make this the run of a tool of another run, which it shares models with."""
+        self.parent = parent
+        self.record.call_id = call_id
+        self._asking.share(parent._asking)
 
     def adopt(self, child: Trajectory) -> None:
         """Keep the record of a run that a tool of this run made."""
@@ -213,7 +217,9 @@ class Loop:
         if self.start.earlier is None:
             self.record.messages.extend(self.start.messages)
             self._keep_start()
-            event = RunStart(self.agent.name, self._model().spec, self.start.question)
+            event = RunStart(
+                self.agent.name, self._asking.model(self.agent).spec, self.start.question
+            )
             await self._emit(replace(event, time=self._telling.now()))
             self._ids = Ids(call_ids(self.record.messages))
             stop = None
@@ -263,7 +269,7 @@ class Loop:
     async def _step(self) -> RunStopReason | None:
         index = len(self.record.steps)
         offer = self._offer(self.agent)
-        system = await self._instructions(offer)
+        system = await self._asking.instructions(self.agent, offer)
         started = self._telling.now()
         await self._emit(StepStart(index, self.agent.name, time=started))
         shorter = await self._view.compact(self.agent.compaction)
@@ -271,20 +277,8 @@ class Loop:
             event = CompactionEvent(index, shorter.method, shorter.n_messages)
             await self._emit(replace(event, time=self._telling.now()))
         whole = self._view.conversation(system, offer.specs)
-        conversation = await self._before_model(whole)
-        completion = await self._checked_completion(index, conversation)
-        again: Again | None = None
-        for hooks in self.agent.hooks:
-            if hooks.after_model is not None:
-                match await settled(hooks.after_model(self._about(), completion)):
-                    case Stop(reason):
-                        raise Stopped(reason)
-                    case Again() as again:
-                        pass
-                    case Completion() as completion:
-                        pass
-                    case None:
-                        pass
+        asked = await self._asking.ask(index, self.agent, offer, whole)
+        conversation, completion = asked.conversation, asked.completion
         message = with_own_ids(completion.message, self._ids)
         if message is not completion.message:
             completion = replace(completion, message=message)
@@ -299,9 +293,9 @@ class Loop:
             shown=None if conversation is whole and self._view.is_whole else _body(conversation),
         )
         self._keep(step)
-        if again is not None:
+        if asked.again is not None:
             await self.execution.refuse(index, message, "the answer was sent back")
-            stop = await self._ask_again(index, again.feedback, "was sent back by a hook")
+            stop = await self._ask_again(index, asked.again.feedback, "was sent back by a hook")
             return await self._end_step(index, stop)
         return await self._judge(index, completion, offer)
 
@@ -398,113 +392,6 @@ class Loop:
             await self._emit(FeedbackEvent(index, text, time=self._telling.now()))
         return stop
 
-    # Models
-
-    @property
-    def opened(self) -> dict[str, Model]:
-        """Models that the outermost run opened, by spec; its children share them."""
-        return self._opened if self.parent is None else self.parent.opened
-
-    def _model(self) -> Model:
-        model = self.agent.model
-        if not isinstance(model, str):
-            return model
-        if model not in self.opened:
-            self.opened[model] = load_model(model)
-        return self.opened[model]
-
-    async def _instructions(self, offer: Offer) -> str:
-        told = self.agent.instructions
-        if callable(told):
-            made = told(self._about())
-            told = await made if inspect.isawaitable(made) else made
-        if offer.output is not None and offer.output.mode == "text":
-            told = f"{told}\n\n{offer.output.instructions()}".strip()
-        return told or self._given_system()
-
-    def _given_system(self) -> str:
-        """Instructions that lead the given messages, for agents that have none."""
-        messages = self.record.messages
-        if not self.record.steps and messages and messages[0].role == "system":
-            self.record.system = self._leading = messages.pop(0).text
-            self.n_given -= 1
-        return self._leading
-
-    async def _before_model(self, conversation: Conversation) -> Conversation:
-        for hooks in self.agent.hooks:
-            if hooks.before_model is not None:
-                match await settled(hooks.before_model(self._about(), conversation)):
-                    case Stop(reason):
-                        raise Stopped(reason)
-                    case Conversation() as conversation:
-                        pass
-                    case None:
-                        pass
-        return conversation
-
-    async def _checked_completion(self, index: int, conversation: Conversation) -> Completion:
-        """The model's reply, while the input is checked beside it."""
-        guardrails = [g for g in self.agent.guardrails if g.on == "input"]
-        if index > 0 or not guardrails:
-            return await self._complete(index, conversation)
-        before = [g for g in guardrails if not g.beside]
-        question = await checked(before, self._about(), self.start.question)
-        if question != self.start.question:
-            conversation = self._replace_question(conversation, question)
-        beside = [g for g in guardrails if g.beside]
-        async with first_error(), asyncio.TaskGroup() as group:
-            group.create_task(checked(beside, self._about(), question))
-            reply = group.create_task(self._complete(index, conversation))
-        return reply.result()
-
-    def _replace_question(self, conversation: Conversation, question: str) -> Conversation:
-        messages = self.record.messages
-        n = next(i for i in reversed(range(len(messages))) if messages[i].role == "user")
-        messages[n] = Message.user(question)
-        leading = conversation.messages[: len(conversation.messages) - len(messages)]
-        return replace(conversation, messages=(*leading, *messages))
-
-    async def _complete(self, index: int, conversation: Conversation) -> Completion:
-        completion: Completion | None = None
-        n_shown = await self._discard(index)
-        model = self._model()
-        async with closed_after(model.stream(conversation, self._settings())) as outputs:
-            async for output in outputs:
-                if isinstance(output, Completion):
-                    completion = output
-                    continue
-                now = self._telling.now()
-                await self._emit(delta_event(index, output, n_shown, now))
-                if isinstance(output, Retry):
-                    n_shown = 0
-                elif not isinstance(output, ToolCallDelta):
-                    n_shown += len(output.text)
-        if completion is None:
-            raise ModelResponseError(
-                f"model {model.spec!r} ended its stream without a completion; "
-                "a Model yields exactly one, last"
-            )
-        return completion
-
-    async def _discard(self, index: int) -> int:
-        """Tell what of a broken-off reply no longer holds; how much is still shown."""
-        if self.start.earlier is None or index != self._budget.n_before:
-            return 0
-        n = n_shown_chars(self.start.earlier, index)
-        if n:
-            reason = "the run was interrupted"
-            await self._emit(RetryEvent(index, reason, 0.0, n, time=self._telling.now()))
-        return 0
-
-    def _settings(self) -> ModelSettings:
-        output = self._offer(self.agent).output
-        settings = self.agent.settings
-        if output is None or output.mode != "native":
-            return settings
-        return replace(
-            settings, extra=settings.extra | {"response_format": output.response_format()}
-        )
-
     # Calls
 
     def _offer(self, agent: "Agent") -> Offer:
@@ -512,7 +399,9 @@ class Loop:
         if offer is None:
             offer = self._offers[id(agent)] = Offer.of(agent)
             self.record.specs.update({spec.name: spec for spec in offer.specs})
-            row = self.record.agents[agent.name] = agent_row(agent, self._model().spec, offer)
+            row = self.record.agents[agent.name] = agent_row(
+                agent, self._asking.model(agent).spec, offer
+            )
             if self.start.journal is not None:
                 specs = [spec.to_openai() for spec in offer.specs]
                 self.start.journal.append("agent", {"agent": row, "tools": list(specs)})

@@ -193,8 +193,7 @@ class Run:
         """Make this the child of the run whose tool is being executed, if there is one."""
         parent = CURRENT.get()
         if parent is not None:
-            self._loop.parent = parent
-            self._loop.record.call_id = call_id
+            self._loop.beneath(parent, call_id)
         return self
 
     @property
