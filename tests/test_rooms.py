@@ -17,7 +17,7 @@ BELOW: dict[str, set[str]] = {
     "events": set(),
     "formats": set(),
     "store": {"events"},
-    "batch": set(),
+    "batch": {"events"},
     "retrieval": set(),
     "tools": {"retrieval"},
     "models": {"formats", "events"},  # ReplayModel answers from a Trajectory
