@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
@@ -14,7 +14,6 @@ from antiphon.events import (
     Event,
     LimitEvent,
     ResultEvent,
-    RetryEvent,
     RunEnd,
     StepEnd,
     StepStart,
@@ -29,7 +28,7 @@ from antiphon.messages import (
     ToolCall,
     Usage,
 )
-from antiphon.models import ModelOutput, ModelSettings, Retry, ScriptedModel
+from antiphon.models import ModelOutput, ModelSettings, ScriptedModel
 from antiphon.tools import tool
 
 
@@ -398,40 +397,14 @@ def timeless(events: Sequence[Event]) -> list[dict[str, Any]]:
     ]
 
 
-class Breaking:
-    """A model whose stream breaks once after some text."""
-
-    spec = "breaking"
-
-    async def stream(self, conversation: Conversation, settings: ModelSettings | None = None):
-        outputs: list[ModelOutput] = [
-            TextDelta("one two"),
-            Retry("cut", 0.5),
-            TextDelta("one two three"),
-            Completion(Message.assistant("one two three"), "stop"),
-        ]
-        for output in outputs:
-            yield output
-
-    async def close(self) -> None:
-        return None
-
-
-def test_a_broken_stream_tells_how_much_to_discard() -> None:
-    result = Agent(model=Breaking()).run_sync("go")
-
-    retries = [e for e in result.trajectory.events if isinstance(e, RetryEvent)]
-    assert [(e.reason, e.wait, e.discard_chars) for e in retries] == [("cut", 0.5, 7)]
-    assert result.output == "one two three"
-
-
-class Silent(Breaking):
-    async def stream(self, conversation: Conversation, settings: ModelSettings | None = None):
-        yield TextDelta("half")
-
-
 def test_a_stream_without_a_completion_is_no_answer() -> None:
-    result = Agent(model=Silent()).run_sync("go")
+    class Silent(ScriptedModel):
+        async def stream(
+            self, conversation: Conversation, settings: ModelSettings | None = None
+        ) -> AsyncIterator[ModelOutput]:
+            yield TextDelta("half")
+
+    result = Agent(model=Silent(["never"])).run_sync("go")
 
     assert result.stop_reason == "error"
     assert "without a completion" in result.trajectory.error

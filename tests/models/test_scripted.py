@@ -149,7 +149,7 @@ def recorded() -> Trajectory:
         events=(
             TextEvent(0, "Let"),
             RetryEvent(0, "cut"),
-            TextEvent(0, "Let me look."),
+            TextEvent(0, " me look."),
             CallDeltaEvent(0, 0, "get_weather", '{"city": "Lima"}'),
         ),
         id="r1",
@@ -173,7 +173,8 @@ def test_a_replay_gives_the_recorded_deltas_and_completions() -> None:
     assert first == [
         TextDelta("Let"),
         Retry("cut"),
-        TextDelta("Let me look."),
+        TextDelta("Let"),
+        TextDelta(" me look."),
         ToolCallDelta(0, name="get_weather", arguments='{"city": "Lima"}'),
         run.steps[0].completion,
     ]

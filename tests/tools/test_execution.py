@@ -88,6 +88,11 @@ def test_a_late_thread_leaves_the_account_when_it_is_done() -> None:
     assert done.is_set()
 
 
+def test_a_function_that_says_nothing_of_its_time_is_given_up_after_ten_seconds() -> None:
+    """A run of the defaults must end, whatever its tools do."""
+    assert tool(lambda: None, name="hang").timeout == 10.0
+
+
 def test_a_coroutine_that_hangs_is_cancelled_in_time() -> None:
     seen: list[str] = []
 

@@ -15,21 +15,14 @@ from antiphon.agent._execution import first_error
 from antiphon.agent._hooks import Again, Stop, Stopped, checked, settled
 from antiphon.agent._offer import Offer
 from antiphon.agent._record import Record
+from antiphon.agent._reply import Reply
 from antiphon.agent._resume import n_shown_chars
 from antiphon.agent._start import Start
 from antiphon.agent._telling import Telling
 from antiphon.errors import ModelResponseError
-from antiphon.events import CallDeltaEvent, Event, RetryEvent, TextEvent, ThinkingEvent
-from antiphon.messages import (
-    Completion,
-    Conversation,
-    Delta,
-    Message,
-    TextDelta,
-    ThinkingDelta,
-    ToolCallDelta,
-)
-from antiphon.models import Model, ModelOutput, ModelSettings, Retry, load_model
+from antiphon.events import RetryEvent
+from antiphon.messages import Completion, Conversation, Message
+from antiphon.models import Model, ModelOutput, ModelSettings, load_model
 from antiphon.tools import RunContext
 
 if TYPE_CHECKING:
@@ -185,7 +178,8 @@ class Asking:
         self, index: int, agent: "Agent", offer: Offer, conversation: Conversation
     ) -> Completion:
         completion: Completion | None = None
-        n_shown = await self._discard(index)
+        await self._discard(index)
+        reply = Reply(index)
         model = self.model(agent)
         outputs = model.stream(conversation, _settings(agent, offer))
         async with closed_after(outputs):
@@ -193,29 +187,26 @@ class Asking:
                 if isinstance(output, Completion):
                     completion = output
                     continue
-                now = self._telling.now()
-                await self._telling.emit(delta_event(index, output, n_shown, now))
-                if isinstance(output, Retry):
-                    n_shown = 0
-                elif not isinstance(output, ToolCallDelta):
-                    n_shown += len(output.text)
+                for event in reply.events(output, self._telling.now()):
+                    await self._telling.emit(event)
         if completion is None:
             raise ModelResponseError(
                 f"model {model.spec!r} ended its stream without a completion; "
                 "a Model yields exactly one, last"
             )
+        for event in reply.end(self._telling.now()):
+            await self._telling.emit(event)
         return completion
 
-    async def _discard(self, index: int) -> int:
-        """Tell what of a broken-off reply no longer holds; how much is still shown."""
+    async def _discard(self, index: int) -> None:
+        """Tell what of a reply that an earlier process had begun no longer holds."""
         if self._start.earlier is None or index != self._n_before:
-            return 0
+            return
         n = n_shown_chars(self._start.earlier, index)
         if n:
             reason = "the run was interrupted"
             time = self._telling.now()
             await self._telling.emit(RetryEvent(index, reason, 0.0, n, time=time))
-        return 0
 
 
 def _settings(agent: "Agent", offer: Offer) -> ModelSettings:
@@ -236,23 +227,3 @@ async def closed_after(
         close = getattr(outputs, "aclose", None)
         if close is not None:
             await close()
-
-
-def delta_event(index: int, output: Delta | Retry, n_shown: int, time: float) -> Event:
-    """The event of one piece of a reply.
-
-    Args:
-        index: The step.
-        output: The piece.
-        n_shown: How many characters were shown since the reply began.
-        time: Seconds since the run began.
-    """
-    match output:
-        case TextDelta(text):
-            return TextEvent(index, text, time)
-        case ThinkingDelta(text):
-            return ThinkingEvent(index, text, time)
-        case ToolCallDelta(number, name, _, arguments):
-            return CallDeltaEvent(index, number, name, arguments, time)
-        case Retry(reason, wait):
-            return RetryEvent(index, reason, wait, n_shown, time)

@@ -44,5 +44,5 @@ def n_shown_chars(earlier: Trajectory, index: int) -> int:
         if isinstance(event, TextEvent | ThinkingEvent) and event.step == index:
             n += len(event.text)
         elif isinstance(event, RetryEvent) and event.step == index:
-            n = 0
+            n -= event.discard_chars
     return n

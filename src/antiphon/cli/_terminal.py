@@ -70,8 +70,10 @@ class Terminal:
                 self._line(self._paint("  approved" if approved else "  refused", YELLOW))
             case HandoffEvent(source=source, target=target):
                 self._line(self._paint(f"⇢ {source} hands over to {target}", CYAN))
-            case RetryEvent(reason=reason, wait=wait):
-                self._line(self._paint(f"↻ {reason}; starting over in {wait:.1f} s", YELLOW))
+            case RetryEvent(reason=reason, wait=wait, discard_chars=n):
+                void = "; the text above does not count" if n else ""
+                after = f"; asking again in {wait:.1f} s" if wait else ""
+                self._line(self._paint(f"↻ {reason}{void}{after}", YELLOW))
             case FeedbackEvent(text=text):
                 self._line(self._paint(f"↻ {text}", YELLOW))
             case LimitEvent(limit=limit, value=value):

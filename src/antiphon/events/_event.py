@@ -200,7 +200,10 @@ class CompactionEvent:
 
 @dataclass(frozen=True, slots=True)
 class RetryEvent:
-    """A model call broke and is made again; what it had streamed is to be discarded."""
+    """A model call broke and is made again, or what it writes now differs from what was shown.
+
+    Text that the new reply repeats is not told again.  Pieces of calls are: forget those so far.
+    """
 
     step: int
     """The step that starts over."""
@@ -209,7 +212,7 @@ class RetryEvent:
     wait: float = 0.0
     """Seconds until the next try."""
     discard_chars: int = 0
-    """How many characters of text and reasoning were shown and no longer hold."""
+    """How many characters of text and reasoning, all that were shown, no longer hold."""
     time: float = 0.0
     """Seconds since the run began."""
     type: Literal["retry"] = "retry"

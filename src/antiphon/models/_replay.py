@@ -5,12 +5,13 @@ same conversation gets the same answer; a different one is refused, never answer
 compares what was said; call ids and metadata are the loop's own and do not take part.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from antiphon.errors import ModelError, clip
 from antiphon.events import (
     CallDeltaEvent,
+    Event,
     RetryEvent,
     Step,
     TextEvent,
@@ -19,6 +20,7 @@ from antiphon.events import (
 )
 from antiphon.messages import (
     Conversation,
+    Delta,
     Message,
     TextDelta,
     ThinkingDelta,
@@ -94,21 +96,52 @@ class ReplayModel:
 
 
 def _recorded_outputs(trajectory: Trajectory) -> dict[int, list[ModelOutput]]:
-    outputs: dict[int, list[ModelOutput]] = {}
+    """What the model gave at each step, from what was shown of it."""
+    events: dict[int, list[Event]] = {}
     for event in trajectory.events:
-        match event:
-            case TextEvent():
-                output = TextDelta(event.text)
-            case ThinkingEvent():
-                output = ThinkingDelta(event.text)
-            case CallDeltaEvent():
-                output = ToolCallDelta(event.index, name=event.name, arguments=event.arguments)
-            case RetryEvent():
-                output = Retry(event.reason, wait=0.0)
-            case _:
-                continue
-        outputs.setdefault(event.step, []).append(output)
-    return outputs
+        if isinstance(event, TextEvent | ThinkingEvent | CallDeltaEvent | RetryEvent):
+            events.setdefault(event.step, []).append(event)
+    return {step: list(_outputs(of_step)) for step, of_step in events.items()}
+
+
+def _outputs(events: Sequence[Event]) -> Iterator[ModelOutput]:
+    """One step's outputs.  A reply that began anew said again what was not told again."""
+    shown: list[Delta] = []
+    before: Event | None = None
+    for event, after in zip(events, (*events[1:], None), strict=True):
+        delta = _delta(event)
+        if delta is not None:
+            shown.append(delta)
+            yield delta
+        elif isinstance(event, RetryEvent) and not _discards(event, after=before):
+            yield Retry(event.reason, wait=0.0)
+            if event.discard_chars or _discards(after, after=event) or _has_calls(shown):
+                shown = []
+            yield from shown
+        before = event
+
+
+def _delta(event: Event) -> Delta | None:
+    match event:
+        case TextEvent():
+            return TextDelta(event.text)
+        case ThinkingEvent():
+            return ThinkingDelta(event.text)
+        case CallDeltaEvent():
+            return ToolCallDelta(event.index, name=event.name, arguments=event.arguments)
+        case _:
+            return None
+
+
+def _discards(event: Event | None, *, after: Event | None) -> bool:
+    """Whether an event says that the new reply differs, which a run finds out by itself."""
+    return (
+        isinstance(event, RetryEvent) and event.discard_chars > 0 and isinstance(after, RetryEvent)
+    )
+
+
+def _has_calls(shown: Sequence[Delta]) -> bool:
+    return any(isinstance(delta, ToolCallDelta) for delta in shown)
 
 
 def _system_text(messages: tuple[Message, ...]) -> str:

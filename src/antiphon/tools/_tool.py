@@ -8,6 +8,7 @@ Only cancellation passes through.
 import asyncio
 import copy
 import difflib
+import logging
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
@@ -22,6 +23,7 @@ from antiphon.tools._execution import (
     N_FORKS,
     Job,
     Outcome,
+    TimedOut,
     error_text,
     finish,
     leave,
@@ -42,12 +44,15 @@ from antiphon.tools._signature import (
     read_signature,
 )
 
+_log = logging.getLogger(__name__)
+
 P = ParamSpec("P")
 R = TypeVar("R")
 Values = dict[str, Any]
 Approval = bool | Callable[[Values], bool]
 
-TIMEOUT_SECONDS = 120.0
+TIMEOUT_SECONDS = 10.0
+"""How long a function may take that says nothing of it: a run must not hang on the silent kind."""
 _VALUES = frozenset({str, int, float, bool, type(None), dict, list, tuple})  # nothing to wait for
 _OPTIONS = (
     "timeout",
@@ -68,7 +73,8 @@ class Tool(Generic[P, R]):
     Attributes:
         spec: What the model sees.
         function: The function itself.
-        timeout: Seconds until a call is answered as timed out; ``None`` waits for ever.
+        timeout: Seconds until a call is answered as timed out, 10 unless said otherwise; ``None``
+            waits for ever.
         threaded: Where the function runs.  ``None``: a plain one in a thread, an async one in the
             event loop.  False: in the event loop; a plain one then holds it up and its timeout
             cannot be kept, but a call costs microseconds.  True: in a thread, an async one with an
@@ -367,6 +373,12 @@ class Tool(Generic[P, R]):
         error = cast("BaseException", outcome.error)
         if isinstance(error, ToolError):
             return safe_text(str(error))
+        if isinstance(error, TimedOut):
+            _log.warning(
+                "tool %r was given up after %g s; give it more: @tool(timeout=...)",
+                self._name,
+                self.timeout,
+            )
         text = error_text(self._name, error, show=self.show_errors, timeout=self.timeout)
         return safe_text(f"{text}\n{outcome.printed}" if outcome.printed else text)
 

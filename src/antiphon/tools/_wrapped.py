@@ -16,6 +16,8 @@ from antiphon.tools._tool import Tool
 
 Values = dict[str, Any]
 
+_OPTIONS: Values = {"timeout": 60.0}  # theirs mostly ask a network
+
 
 def is_wrappable(value: object) -> bool:
     """Whether this is a tool object of LangChain or smolagents."""
@@ -27,7 +29,7 @@ def wrap_tool(value: object, **options: Any) -> Tool[..., Any]:
 
     Args:
         value: An instance of LangChain's ``BaseTool`` or of smolagents' ``Tool``.
-        options: See `Tool`: ``timeout``, ``approval``, and so on.
+        options: See `Tool`: ``timeout`` (60 s here), ``approval``, and so on.
 
     Raises:
         ToolDefinitionError: It is neither.
@@ -63,7 +65,7 @@ def _from_langchain(value: Any, options: Values) -> Tool[..., Any]:
     async def call(values: Values) -> Any:
         return await value.ainvoke(values)
 
-    return Tool.from_spec(_spec(value, schema), call, **options)
+    return Tool.from_spec(_spec(value, schema), call, **(_OPTIONS | options))
 
 
 def _from_smolagents(value: Any, options: Values) -> Tool[..., Any]:
@@ -83,7 +85,7 @@ def _from_smolagents(value: Any, options: Values) -> Tool[..., Any]:
     def call(values: Values) -> Any:
         return value(**values)
 
-    return Tool.from_spec(_spec(value, schema), call, **options)
+    return Tool.from_spec(_spec(value, schema), call, **(_OPTIONS | options))
 
 
 def _spec(value: Any, schema: Schema) -> ToolSpec:
