@@ -98,6 +98,9 @@ class Agent:
     """What models cost, by the name that a completion gives its model."""
     compaction: Compaction | None = None
     """When and how to show the model less of a long conversation."""
+    max_repeats: int | None = None
+    """How often in a row the same call may have the same result before the run ends as ``stuck``;
+    the model is told so two times before.  ``None`` for any number, as tools that poll need."""
     max_mends: int = 3
     """How often in a row a reply that was cut, empty or of the wrong type is asked for again."""
     timeout: float | None = 600.0
@@ -109,6 +112,8 @@ class Agent:
         for limit in ("max_steps", "max_handoffs", "max_mends"):
             if getattr(self, limit) < (1 if limit == "max_steps" else 0):
                 raise UsageError(f"{limit} of agent {self.name!r} is {getattr(self, limit)}")
+        if self.max_repeats is not None and self.max_repeats < 3:
+            raise UsageError(f"max_repeats of agent {self.name!r} is {self.max_repeats}; 3 or more")
         made = tuple(as_tool(item) for item in self.tools)
         object.__setattr__(self, "tools", made)
         given = tuple(h if isinstance(h, Handoff) else Handoff(h) for h in self.handoffs)

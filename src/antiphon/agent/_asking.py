@@ -65,7 +65,8 @@ class Asking:
         self._record = record
         self._telling = telling
         self._about = about
-        self._opened: dict[str, Model] = {}
+        self.opened: dict[str, Model] = {}
+        """Models by spec, shared with the runs inside this one."""
         self._n_before = len(record.steps)
         self._leading = "" if start.agent.instructions else record.system or ""
 
@@ -76,17 +77,17 @@ class Asking:
         model = agent.model
         if not isinstance(model, str):
             return model
-        if model not in self._opened:
-            self._opened[model] = load_model(model)
-        return self._opened[model]
+        if model not in self.opened:
+            self.opened[model] = load_model(model)
+        return self.opened[model]
 
-    def share(self, other: "Asking") -> None:
+    def share(self, opened: dict[str, Model]) -> None:
         """Use the models that another run has opened or will open; it closes them."""
-        self._opened = other._opened
+        self.opened = opened
 
     async def close(self) -> None:
         """Close the models that were opened here."""
-        for model in self._opened.values():
+        for model in self.opened.values():
             await model.close()
 
     # Instructions

@@ -7,7 +7,7 @@ What the model reads where a call was not executed is written here.  Executing i
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from antiphon.messages import InvalidToolCall, Message, ToolCall, ToolResult
+from antiphon.messages import InvalidToolCall, Message, ToolCall, ToolResult, dump_json
 
 _MAX_QUOTED_CHARS = 200
 
@@ -101,6 +101,44 @@ INTERRUPTED = "This call was interrupted before it had an answer."
 
 CANCELLED = "This call was cancelled before it had an answer."
 """What the model reads of a call whose run was cancelled or out of time."""
+
+
+class Repeats:
+    """Counts how often in a row the same call had the same result.
+
+    Other arguments or another result begin anew: a tool that is asked again and again and answers
+    differently is making progress.
+    """
+
+    def __init__(self, messages: Iterable[Message] = ()) -> None:
+        """Set up.
+
+        Args:
+            messages: What was said so far, for a run that goes on.
+        """
+        self.n = 0
+        self._last = ""
+        open_calls: dict[str, ToolCall] = {}
+        for message in messages:
+            open_calls |= {call.id: call for call in message.tool_calls}
+            if message.role == "tool" and message.tool_call_id in open_calls:
+                self.count(open_calls[message.tool_call_id], message.text)
+
+    def count(self, call: ToolCall, text: str) -> int:
+        """Take in a call and what came of it; how often that has been so in a row."""
+        now = dump_json([call.name, call.arguments, text])
+        self.n = self.n + 1 if now == self._last else 1
+        self._last = now
+        return self.n
+
+
+def repeated_note(call: ToolCall, n: int) -> str:
+    """What the model is told when it repeats itself."""
+    return (
+        f"You have called {call.name} with the same arguments {n} times in a row, and the result "
+        "was the same each time. Calling it again will not change it: do something else, or answer "
+        "with what you have."
+    )
 
 
 def late_handoff(result: ToolResult) -> ToolResult:

@@ -212,11 +212,16 @@ class Execution:
         """Execute calls at the same time; their results are told in the calls' order."""
         taken_over = False
         async with first_error(), asyncio.TaskGroup() as group:
-            tasks = {
-                id: group.create_task(self._call(call, work))
-                for id, call in work.calls.items()
-                if id not in work.results
-            }
+            tasks: dict[str, asyncio.Task[None]] = {}
+            before: asyncio.Task[None] | None = None
+            for id, call in work.calls.items():
+                if id in work.results:
+                    continue
+                known = work.offer.tools.get(call.name)
+                if known is not None and known.serial:
+                    before = tasks[id] = group.create_task(self._call_after(before, call, work))
+                else:
+                    tasks[id] = group.create_task(self._call(call, work))
             for id in work.order:
                 if id in tasks:
                     await tasks[id]
@@ -231,6 +236,13 @@ class Execution:
         results = [work.results[id] for id in work.order]
         self._answer(work.index, results)
         return results
+
+    async def _call_after(
+        self, before: "asyncio.Task[None] | None", call: ToolCall, work: OpenCalls
+    ) -> None:
+        if before is not None:
+            await asyncio.wait([before])
+        await self._call(call, work)
 
     async def _call(self, call: ToolCall, work: OpenCalls) -> None:
         started = perf_counter()

@@ -13,14 +13,22 @@ import re
 import uuid
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from antiphon.agent._asking import Asking
-from antiphon.agent._calls import Ids, call_ids, cut_reason, n_calls, with_own_ids
+from antiphon.agent._calls import (
+    Ids,
+    Repeats,
+    call_ids,
+    cut_reason,
+    n_calls,
+    repeated_note,
+    with_own_ids,
+)
 from antiphon.agent._cost import Budget
+from antiphon.agent._course import CURRENT, Course, CourseMaker
 from antiphon.agent._execution import Execution, OpenCalls
 from antiphon.agent._hooks import Again, Stopped, checked, settled
 from antiphon.agent._offer import Offer, agent_row
@@ -30,7 +38,7 @@ from antiphon.agent._resume import speaker, told_again
 from antiphon.agent._start import ApproveFunction, Start
 from antiphon.agent._telling import Shown, Telling
 from antiphon.agent._view import View
-from antiphon.errors import ModelError, UsageError
+from antiphon.errors import AntiphonError, ModelError, UsageError
 from antiphon.events import (
     CompactionEvent,
     Event,
@@ -50,9 +58,11 @@ from antiphon.messages import (
     Completion,
     Conversation,
     Message,
+    ToolCall,
     ToolResult,
     message_to_row,
 )
+from antiphon.models import Model
 from antiphon.tools import RunContext
 
 if TYPE_CHECKING:
@@ -71,9 +81,6 @@ _CALL_MARKUP = re.compile(
     r"<tool_call>|<function=|\[TOOL_CALLS\]|<\|python_tag\|>|tool▁calls▁begin"
 )
 
-CURRENT: ContextVar["Loop | None"] = ContextVar("antiphon_run", default=None)
-"""The loop whose tool is being executed, for agents that are tools."""
-
 
 class Loop:
     """The state of one run on its way."""
@@ -89,10 +96,10 @@ class Loop:
         self.agent = start.agent
         self.record = _new_record(start) if start.earlier is None else Record.of(start.earlier)
         self.cancelled = False
-        self.parent: Loop | None = None
+        self.parent: Course | None = None
         self.output: Any = ""
         self.output_text = ""
-        self.error: ModelError | None = None
+        self.error: AntiphonError | None = None
         self.reason = ""
         self.stop_reason: RunStopReason | None = None
         self._redone = None if start.earlier is None else open_step(start.earlier)
@@ -100,7 +107,7 @@ class Loop:
         self._telling = Telling(
             self.record.events, shown, start.journal, told_again(start.earlier, self._redone)
         )
-        self.execution = Execution(start, self.record, self._telling, self._approve, self._view.say)
+        self.execution = Execution(start, self.record, self._telling, self.approver, self._view.say)
         self._context: RunContext[Any] = RunContext(deps=start.deps, state=start.state)
         self._offers: dict[int, Offer] = {}
         self._asking = Asking(start, self.record, self._telling, self._about)
@@ -108,6 +115,7 @@ class Loop:
         self._ids = Ids()
         self._n_handoffs = sum(isinstance(e, HandoffEvent) for e in self.record.events)
         self._n_bad = 0
+        self._repeats = Repeats()
 
     # The life of a run
 
@@ -174,11 +182,21 @@ class Loop:
         """How many messages of the conversation the run was given."""
         return len(self.start.messages) - self._asking.n_led
 
-    def beneath(self, parent: "Loop", call_id: str) -> None:
+    @property
+    def pending(self) -> tuple[ToolCall, ...]:
+        """Calls that wait for a person."""
+        return self.execution.pending
+
+    @property
+    def opened(self) -> dict[str, Model]:
+        """Models that were opened by their specs, which runs inside this one share."""
+        return self._asking.opened
+
+    def beneath(self, parent: Course, call_id: str) -> None:
         """Make this the run of a tool of another run, which it shares models with."""
         self.parent = parent
         self.record.call_id = call_id
-        self._asking.share(parent._asking)
+        self._asking.share(parent.opened)
 
     def adopt(self, child: Trajectory) -> None:
         """Keep the record of a run that a tool of this run made."""
@@ -225,6 +243,7 @@ class Loop:
             stop = None
         else:
             self._ids = Ids(call_ids(self.record.messages))
+            self._repeats = Repeats(self.record.messages)
             stop = await self._go_on(self.start.earlier)
         while stop is None:
             stop = await self._limit() or await self._step()
@@ -411,9 +430,10 @@ class Loop:
         self._context.agent, self._context.step = self.agent.name, index
         return self._context
 
-    def _approve(self) -> ApproveFunction | None:
+    def approver(self) -> ApproveFunction | None:
+        """Who decides about calls that need a person, if anyone is there."""
         if self.start.approve is None and self.parent is not None:
-            return self.parent._approve()
+            return self.parent.approver()
         return self.start.approve
 
     async def _after_calls(
@@ -434,8 +454,29 @@ class Loop:
             self.output_text = final.text
             return await self._end_step(index, "stopped_by_tool")
         taking = next((r for r in good if self.execution.target(r) is not None), None)
-        stop = None if taking is None else await self._hand_over(index, taking)
-        return await self._end_step(index, stop)
+        if taking is not None:
+            return await self._end_step(index, await self._hand_over(index, taking))
+        return await self._end_step(index, await self._check_repeats(index, completion, results))
+
+    async def _check_repeats(
+        self, index: int, completion: Completion, results: list[ToolResult]
+    ) -> RunStopReason | None:
+        """Tell a model that goes round in a circle; end its run where it does not listen."""
+        limit = self.start.agent.max_repeats
+        if limit is None:
+            return None
+        texts = {result.call_id: result.text for result in results}
+        for call in completion.message.tool_calls:
+            n = self._repeats.count(call, texts[call.id])
+            if n >= limit:
+                self.output = self.output_text = ""
+                await self._emit(LimitEvent("max_repeats", limit, time=self._telling.now()))
+                return "stuck"
+            if n == max(2, limit - 2):
+                note = repeated_note(call, n)
+                self._view.say(Message.user(note))
+                await self._emit(FeedbackEvent(index, note, time=self._telling.now()))
+        return None
 
     # Handoffs
 
@@ -498,3 +539,7 @@ def _has_written_call(text: str, offer: Offer) -> bool:
     """Whether a text holds a family's markup of a call, followed by the name of a tool on offer."""
     found = _CALL_MARKUP.search(text)
     return found is not None and any(name in text[found.end() :] for name in offer.tools)
+
+
+if TYPE_CHECKING:
+    _maker: CourseMaker = Loop

@@ -13,12 +13,20 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from antiphon.agent._calls import Ids
 from antiphon.agent._cost import cost_of
+from antiphon.agent._course import CURRENT, CourseMaker
 from antiphon.agent._history import closed, mend
-from antiphon.agent._loop import CURRENT, Loop
+from antiphon.agent._loop import Loop
 from antiphon.agent._record import split_usage
 from antiphon.agent._start import ApproveFunction, Decision, Start
-from antiphon.errors import ModelError, RunError, UsageError
-from antiphon.events import Event, RunStopReason, Trajectory, body_of
+from antiphon.errors import AntiphonError, RunError, UsageError
+from antiphon.events import (
+    ApprovalEvent,
+    DecisionEvent,
+    Event,
+    RunStopReason,
+    Trajectory,
+    body_of,
+)
 from antiphon.messages import Conversation, Message, ToolCall, Usage
 from antiphon.models import Price
 from antiphon.store import Store
@@ -46,7 +54,7 @@ class RunResult:
     """The last answer as text; empty where there is none."""
     value: Any = None
     """The last answer as a value: of the `output_type` where there is one, else the text."""
-    error: ModelError | None = None
+    error: AntiphonError | None = None
     """What broke, when `stop_reason` is ``error``."""
     pending: tuple[ToolCall, ...] = ()
     """Calls that wait for a person, when `stop_reason` is ``pending``."""
@@ -109,8 +117,8 @@ def no_answer(reason: str) -> str:
 class Run:
     """An execution that has begun or will when it is first awaited or iterated."""
 
-    def __init__(self, start: Start) -> None:
-        self._loop = Loop(start, self._wait_for_reader)
+    def __init__(self, start: Start, course: CourseMaker = Loop) -> None:
+        self._loop = course(start, self._wait_for_reader)
         self._task: asyncio.Task[None] | None = None
         self._arrived = asyncio.Event()
         self._wanted = asyncio.Event()
@@ -130,8 +138,13 @@ class Run:
         metadata: Mapping[str, Any] | None,
         store: Store | None,
         session: str,
+        course: CourseMaker = Loop,
     ) -> "Run":
-        """A new run; see `Agent.run`."""
+        """A new run; see `Agent.run`.
+
+        Args:
+            course: How it goes: an agent's loop, or a strategy around it.
+        """
         if session and store is None:
             raise UsageError(f"session {session!r} needs a store: agent.run(..., store=...)")
         before = _said_in(store, session)
@@ -152,7 +165,8 @@ class Run:
                 state={} if state is None else state,
                 approve=approve,
                 metadata=dict(metadata or {}),
-            )
+            ),
+            course,
         )
 
     @classmethod
@@ -165,8 +179,13 @@ class Run:
         deps: object,
         approve: ApproveFunction | None,
         store: Store | None,
+        course: CourseMaker = Loop,
     ) -> "Run":
-        """A run that goes on; see `Agent.resume`."""
+        """A run that goes on; see `Agent.resume`.
+
+        Args:
+            course: How it goes: an agent's loop, or a strategy around it.
+        """
         journal = None
         if isinstance(trajectory, str):
             if store is None:
@@ -186,7 +205,8 @@ class Run:
                 decisions={
                     id: d if isinstance(d, Decision) else Decision(d) for id, d in decisions.items()
                 },
-            )
+            ),
+            course,
         )
 
     def under(self, call_id: str) -> "Run":
@@ -293,7 +313,7 @@ class Run:
             text=trajectory.output,
             value=loop.output,
             error=loop.error,
-            pending=loop.execution.pending,
+            pending=loop.pending,
             n_given=loop.n_given,
         )
 
@@ -361,6 +381,12 @@ def _check_resumable(trajectory: Trajectory, decisions: Mapping[str, bool | Deci
 
 
 def _waiting(trajectory: Trajectory) -> list[str]:
-    if trajectory.stop_reason != "pending" or not trajectory.steps:
+    """Ids of the calls that wait for a person; those of a part of the run stand behind its id."""
+    if trajectory.stop_reason != "pending":
         return []
-    return [call.id for call in trajectory.steps[-1].completion.message.tool_calls]
+    if trajectory.steps:
+        return [call.id for call in trajectory.steps[-1].completion.message.tool_calls]
+    decided = {e.call_id for e in trajectory.events if isinstance(e, DecisionEvent)}
+    asked = [e.call.id for e in trajectory.events if isinstance(e, ApprovalEvent)]
+    waiting = [id for id in dict.fromkeys(asked) if id not in decided]
+    return waiting + [f"{c.call_id}/{id}" for c in trajectory.children for id in _waiting(c)]

@@ -7,6 +7,7 @@ nothing and draws nothing.
 
 from antiphon.events._event import (
     ApprovalEvent,
+    AttemptEvent,
     CallDeltaEvent,
     CallEvent,
     CompactionEvent,
@@ -14,8 +15,12 @@ from antiphon.events._event import (
     Event,
     FeedbackEvent,
     HandoffEvent,
+    InsertionEvent,
     InvalidCallEvent,
     LimitEvent,
+    PlanEvent,
+    ReflectionEvent,
+    ReplanEvent,
     ResultEvent,
     RetryEvent,
     RunEnd,
@@ -23,6 +28,7 @@ from antiphon.events._event import (
     RunStopReason,
     StepEnd,
     StepStart,
+    TaskEvent,
     TextEvent,
     ThinkingEvent,
 )
@@ -38,6 +44,7 @@ from antiphon.events._trajectory import Step, Trajectory, body_of, step_from_row
 
 __all__ = [
     "ApprovalEvent",
+    "AttemptEvent",
     "CallDeltaEvent",
     "CallEvent",
     "CompactionEvent",
@@ -45,8 +52,12 @@ __all__ = [
     "Event",
     "FeedbackEvent",
     "HandoffEvent",
+    "InsertionEvent",
     "InvalidCallEvent",
     "LimitEvent",
+    "PlanEvent",
+    "ReflectionEvent",
+    "ReplanEvent",
     "ResultEvent",
     "RetryEvent",
     "RunEnd",
@@ -55,6 +66,7 @@ __all__ = [
     "Step",
     "StepEnd",
     "StepStart",
+    "TaskEvent",
     "TextEvent",
     "ThinkingEvent",
     "Trajectory",

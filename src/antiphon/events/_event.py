@@ -17,13 +17,20 @@ RunStopReason = Literal[
     "cost_limit",
     "time_limit",
     "stopped_by_tool",
+    "stuck",
     "pending",
     "refused",
+    "failed",
+    "unverified",
+    "evaluator_error",
     "cancelled",
     "error",
 ]
-"""Why a run ended. ``answer``: the model answered without a call; ``pending``: calls wait for a
-person; ``refused``: the model, its provider or a guardrail declined; others say it themselves."""
+"""Why a run ended. ``answer``: the model answered without a call; ``stuck``: it made the same call
+with the same result again and again; ``pending``: calls or a plan wait for a person; ``refused``:
+the model, its provider, a guardrail or a person declined; ``failed``: a strategy has used up its
+plans or attempts; ``unverified``: nothing was there to judge an attempt by; ``evaluator_error``:
+the judgement itself broke; others say it themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +244,7 @@ class HandoffEvent:
 class LimitEvent:
     """A limit was reached: of the run, which ends with what it has, or of one tool's text.
 
+    ``max_repeats`` (the same call with the same result), ``max_replans``, ``max_attempts``,
     ``max_steps``, ``max_handoffs``, ``max_tokens``, ``max_cost``, ``timeout``, ``max_mends`` and
     ``output_tokens`` (of one reply) end the run; ``output_chars`` only cuts what the model reads of
     one result.
@@ -249,6 +257,103 @@ class LimitEvent:
     time: float = 0.0
     """Seconds since the run began."""
     type: Literal["limit"] = "limit"
+
+
+@dataclass(frozen=True, slots=True)
+class InsertionEvent:
+    """A placeholder in an answer was replaced by a tool's whole result, or names none."""
+
+    step: int
+    """The step whose answer it is."""
+    call_id: str
+    """The call that the placeholder names."""
+    found: bool = True
+    """Whether there is such a call; else the placeholder stays."""
+    time: float = 0.0
+    """Seconds since the run began."""
+    type: Literal["insertion"] = "insertion"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanEvent:
+    """A plan was made, changed, or turned down."""
+
+    state: Literal["proposed", "edited", "rejected", "refused"]
+    """``proposed`` by the planner and valid, ``edited`` by a person, ``rejected`` because it is
+    invalid, ``refused`` by a person."""
+    plan: JsonObject = field(default_factory=lambda: {})
+    """The whole plan as a row; empty where the text was no plan."""
+    reason: str = ""
+    """Why it was turned down."""
+    time: float = 0.0
+    """Seconds since the run began."""
+    type: Literal["plan"] = "plan"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEvent:
+    """A task of a plan changed its state."""
+
+    task: str
+    """The task's id."""
+    status: Literal["pending", "in_progress", "completed", "failed", "skipped"]
+    """Its state from now on; ``pending`` where it waits for a person."""
+    call: ToolCall | None = None
+    """What is called, with references replaced; the call's id is the task's own of this attempt."""
+    result: ToolResult | None = None
+    """What came of it, once it is over."""
+    reason: str = ""
+    """Why it failed or was skipped."""
+    attempt: int = 1
+    """Which attempt at a task of this id, counted from 1."""
+    time: float = 0.0
+    """Seconds since the run began."""
+    type: Literal["task"] = "task"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplanEvent:
+    """The planner is asked for another plan."""
+
+    reason: str
+    """Why: what failed, or what is missing."""
+    revision: int = 1
+    """Which plan is asked for, counted from 0."""
+    time: float = 0.0
+    """Seconds since the run began."""
+    type: Literal["replan"] = "replan"
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptEvent:
+    """An attempt was judged."""
+
+    attempt: int
+    """Which one, counted from 1."""
+    verdict: Literal["passed", "failed", "unverified", "error"]
+    """What the evaluator found: ``error`` where it broke."""
+    output: str = ""
+    """The attempt's answer, as text."""
+    score: float = 0.0
+    """How good it is, from 0 to 1."""
+    feedback: str = ""
+    """What the evaluator says of it."""
+    time: float = 0.0
+    """Seconds since the run began."""
+    type: Literal["attempt"] = "attempt"
+
+
+@dataclass(frozen=True, slots=True)
+class ReflectionEvent:
+    """What was learned from a failed attempt."""
+
+    attempt: int
+    """The attempt that failed, counted from 1."""
+    text: str
+    """The reflection, which later attempts are shown."""
+    time: float = 0.0
+    """Seconds since the run began."""
+    type: Literal["reflection"] = "reflection"
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +404,12 @@ Event: TypeAlias = (
     | RetryEvent
     | HandoffEvent
     | LimitEvent
+    | InsertionEvent
+    | PlanEvent
+    | TaskEvent
+    | ReplanEvent
+    | AttemptEvent
+    | ReflectionEvent
     | StepEnd
     | RunEnd
 )

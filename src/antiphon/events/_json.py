@@ -286,12 +286,17 @@ def event_from_row(row: Row) -> Event:
 
 
 def _read_field(row: Row, name: str, kind: Any) -> Any:
+    optional = next((k for k in get_args(kind) if k in _READ), None)
+    if optional is not None:
+        return None if row[name] is None else _READ[optional](take(row, name, Mapping, {}))
     if kind in _READ:
         return _READ[kind](take(row, name, Mapping, {}))
     if kind in (int, float, bool, str):
         return take(row, name, kind, kind())
-    if get_args(kind) and row[name] in get_args(kind):
-        return row[name]
     if "JsonObject" in str(kind):
         return take(row, name, Mapping, None)
+    if str(kind).startswith("dict["):
+        return dict(take(row, name, Mapping, {}))
+    if get_args(kind) and row[name] in get_args(kind):
+        return row[name]
     raise DataError(f"{name!r} must be one of {', '.join(get_args(kind))}, got {clip(row[name])}")

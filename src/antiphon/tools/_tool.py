@@ -59,6 +59,7 @@ _OPTIONS = (
     "threaded",
     "approval",
     "idempotent",
+    "serial",
     "max_chars",
     "max_concurrent",
     "retries",
@@ -81,6 +82,8 @@ class Tool(Generic[P, R]):
             event loop of its own, so that it may block.
         approval: Whether a person must agree first: yes, no, or a function of the arguments.
         idempotent: Whether calling twice does no more than calling once.
+        serial: Whether calls of one reply to tools that say so run one at a time, in the calls'
+            order, beside those to other tools.
         max_chars: The longest text the model is shown of a result, in characters.
         max_concurrent: How many calls may run at once; ``None`` for any number.
         retries: How often a call that raised is made again.  Only for idempotent tools.
@@ -98,6 +101,7 @@ class Tool(Generic[P, R]):
         threaded: bool | None = None,
         approval: Approval = False,
         idempotent: bool = False,
+        serial: bool = False,
         max_chars: int = MAX_CHARS,
         max_concurrent: int | None = None,
         retries: int = 0,
@@ -111,6 +115,7 @@ class Tool(Generic[P, R]):
         self.threaded = threaded
         self.approval = approval
         self.idempotent = idempotent
+        self.serial = serial
         self.max_chars = max_chars
         self.max_concurrent = max_concurrent
         self.retries = retries
@@ -469,8 +474,8 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     Args:
         function: A function, method, partial, callable object, or a pydantic class or dataclass.
         options: See `Tool`: ``name``, ``description``, ``timeout``, ``threaded``, ``approval``,
-            ``idempotent``, ``max_chars``, ``max_concurrent``, ``retries``, ``show_errors``,
-            ``capture_stdout``.
+            ``idempotent``, ``serial``, ``max_chars``, ``max_concurrent``, ``retries``,
+            ``show_errors``, ``capture_stdout``.
 
     Raises:
         ToolDefinitionError: The function cannot be described exactly.
