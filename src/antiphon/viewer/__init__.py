@@ -1,12 +1,27 @@
-"""A Trajectory as one HTML file.
+"""A Trajectory as one HTML file, and figures of what was counted or measured as another.
 
 Start with `_page.py`.  The viewer draws a record, never a live run, and knows no format and no
 tokenizer: the weights and authors of tokens come in as an `Encoding` that the caller prepared.
+`_report.py` draws curves, bars and tables.
 """
 
 from antiphon.viewer._data import Record
 from antiphon.viewer._encoding import Encoding, Span
 from antiphon.viewer._page import render_page
+from antiphon.viewer._report import Bars, Curve, Curves, Figure, Report, Table, render_report
 from antiphon.viewer._serve import make_server
 
-__all__ = ["Encoding", "Record", "Span", "make_server", "render_page"]
+__all__ = [
+    "Bars",
+    "Curve",
+    "Curves",
+    "Encoding",
+    "Figure",
+    "Record",
+    "Report",
+    "Span",
+    "Table",
+    "make_server",
+    "render_page",
+    "render_report",
+]
