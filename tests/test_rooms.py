@@ -26,7 +26,7 @@ BELOW: dict[str, set[str]] = {
     "strategies": {"agent", "memory", "models", "tools", "events", "store"},
     "datasets": {"formats", "events"},
     "encode": {"formats"},
-    "train": {"encode", "datasets"},
+    "train": {"encode", "datasets", "formats", "events"},
     "viewer": {"events", "store"},
     "serve": {"agent", "models", "events"},
 }

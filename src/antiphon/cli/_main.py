@@ -27,6 +27,7 @@ COMMANDS = {
     "runs": "list, show and go on with runs that a store keeps",
     "view": "draw a recorded run as one HTML page",
     "encode": "turn conversations into tokens, labels and loss weights",
+    "train": "fine-tune a model on rows",
     "data": "convert, check, count and deduplicate datasets",
     "eval": "measure a model on a benchmark",
 }

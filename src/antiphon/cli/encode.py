@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
+from antiphon.cli._encoding_options import read_policy, read_variants
 from antiphon.cli._main import Subparsers
 from antiphon.datasets import iter_lines, read_line
 from antiphon.encode import (
     EncodeJob,
     Encoder,
     EncodeReport,
-    LossPolicy,
     TooLong,
     encode_file,
     list_policies,
@@ -93,9 +93,9 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--pack N is also the longest example; leave --max-tokens out")
     job = EncodeJob(
         tokenizer=args.tokenizer,
-        format=get_format(args.format, **_variants(args.set)),
+        format=get_format(args.format, **read_variants(args.set)),
         read=read_line,
-        loss=_policy(args.loss),
+        loss=read_policy(args.loss),
         max_tokens=args.pack or args.max_tokens,
         too_long=args.too_long,
         pack=args.pack is not None,
@@ -110,24 +110,6 @@ def run(args: argparse.Namespace) -> int:
     if progress:
         print(file=sys.stderr)
     return _finish(report, args)
-
-
-def _variants(pairs: list[str]) -> dict[str, Any]:
-    variants: dict[str, Any] = {}
-    for pair in pairs:
-        key, _, value = pair.partition("=")
-        try:
-            variants[key] = json.loads(value)
-        except ValueError:
-            variants[key] = value
-    return variants
-
-
-def _policy(name: str) -> LossPolicy:
-    path = Path(name)
-    if path.suffix == ".json":
-        return LossPolicy.from_config(path)
-    return LossPolicy.named(name)
 
 
 def _show(job: EncodeJob, args: argparse.Namespace) -> None:

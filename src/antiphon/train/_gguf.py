@@ -1,0 +1,176 @@
+"""A trained adapter as GGUF, for llama.cpp.
+
+llama.cpp stores the rows of the query and key projections of Llama and Mistral models in another
+order than transformers (its rotary embedding pairs neighbours instead of halves), so the ``B``
+matrices of both are reordered as the base's weights were.  Where tensors have their names from is
+gguf's own map.  Source: llama.cpp ``convert_lora_to_gguf.py`` and ``LlamaModel.permute``.
+"""
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from antiphon.encode._numpy import np
+from antiphon.errors import DataError, UsageError, clip
+from antiphon.train._libraries import library
+from antiphon.train._model import BASE_CONFIG
+
+_ARCHITECTURES = {
+    "llama": "llama",
+    "mistral": "llama",
+    "qwen2": "qwen2",
+    "qwen3": "qwen3",
+    "gemma3_text": "gemma3",
+    "phi3": "phi3",
+}
+"""transformers' model type to gguf's architecture."""
+_PERMUTED = ("llama",)
+_LORA = re.compile(r"(?:base_model\.model\.)?(?P<module>.+)\.lora_(?P<half>[AB])(?:\.\w+)*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """What of a model decides where an adapter's matrices go."""
+
+    name: str
+    """gguf's name."""
+    n_layers: int
+    """Blocks."""
+    n_heads: int = 0
+    """Query heads; only where rows are reordered."""
+    n_kv_heads: int = 0
+    """Key heads; only where rows are reordered."""
+
+    @classmethod
+    def of_config(cls, config: Mapping[str, Any]) -> "Architecture":
+        """The architecture of transformers' ``config.json``.
+
+        Raises:
+            UsageError: The model type is none that this knows how to export.
+        """
+        kind = str(config.get("model_type", ""))
+        if kind not in _ARCHITECTURES:
+            known = ", ".join(_ARCHITECTURES)
+            raise UsageError(
+                f"an adapter of a {clip(kind)} model cannot be exported; known: {known}; "
+                "use llama.cpp's convert_lora_to_gguf.py"
+            )
+        heads = int(config["num_attention_heads"])
+        return cls(
+            _ARCHITECTURES[kind],
+            int(config["num_hidden_layers"]),
+            heads,
+            int(config.get("num_key_value_heads") or heads),
+        )
+
+
+def export_adapter(directory: Path, out: Path, *, name: str = "", license: str = "") -> None:
+    """Write the adapter that `train` or peft saved as one GGUF file.
+
+    Args:
+        directory: Where ``adapter_model.safetensors`` is.
+        out: The file.
+        name: What the file calls itself.
+        license: Its licence.
+
+    Raises:
+        DataError: There is no adapter, or its base's configuration is not beside it.
+        UsageError: The architecture is none that this knows how to export.
+        MissingExtraError: gguf or safetensors is not installed.
+    """
+    weights = directory / "adapter_model.safetensors"
+    if not weights.exists():
+        raise DataError(
+            "there is no adapter_model.safetensors; only an adapter is exported", path=directory
+        )
+    adapter = _json(directory / "adapter_config.json")
+    config = _json(directory / BASE_CONFIG)
+    tensors = library("safetensors.torch").load_file(str(weights))
+    write_adapter(
+        {key: tensor.float().numpy() for key, tensor in tensors.items()},
+        out,
+        Architecture.of_config(config),
+        alpha=float(adapter["lora_alpha"]),
+        name=name,
+        license=license,
+    )
+
+
+def write_adapter(
+    matrices: Mapping[str, Any],
+    out: Path,
+    architecture: Architecture,
+    *,
+    alpha: float,
+    name: str = "",
+    license: str = "",
+) -> None:
+    """Write an adapter's matrices as GGUF, in float16.
+
+    Args:
+        matrices: The ``A`` and ``B`` of each module under peft's names, as float arrays.
+        out: The file; written whole or not at all.
+        architecture: Of the base.
+        alpha: What the adapter is scaled by, over its rank.
+        name: What the file calls itself.
+        license: Its licence.
+
+    Raises:
+        DataError: A matrix has no place in the architecture.
+        MissingExtraError: gguf is not installed.
+    """
+    gguf = library("gguf", what="writing GGUF")
+    tensors = _tensors(matrices, architecture, gguf)
+    aside = out.with_name(f".{out.name}.{os.getpid()}")
+    writer = gguf.GGUFWriter(str(aside), architecture.name)
+    writer.add_type(gguf.GGUFType.ADAPTER)
+    writer.add_string("adapter.type", "lora")
+    writer.add_float32("adapter.lora.alpha", alpha)
+    if name:
+        writer.add_name(name)
+    if license:
+        writer.add_license(license)
+    for key, matrix in sorted(tensors.items()):
+        writer.add_tensor(key, matrix)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    aside.replace(out)
+
+
+def permute(rows: Any, n_heads: int) -> Any:
+    """Rows from transformers' order (halves) to llama.cpp's (neighbours)."""
+    out, width = rows.shape
+    return rows.reshape(n_heads, 2, out // n_heads // 2, width).swapaxes(1, 2).reshape(out, width)
+
+
+def _tensors(matrices: Mapping[str, Any], architecture: Architecture, gguf: Any) -> dict[str, Any]:
+    names = {text: arch for arch, text in gguf.MODEL_ARCH_NAMES.items()}
+    places = gguf.get_tensor_name_map(names[architecture.name], architecture.n_layers)
+    found: dict[str, Any] = {}
+    for key, matrix in matrices.items():
+        match = _LORA.match(key)
+        place = match and places.get_name(match["module"])
+        if not match or not place:
+            raise DataError(f"no place in the GGUF for the adapter's tensor {clip(key)}")
+        if architecture.name in _PERMUTED and match["half"] == "B":
+            if match["module"].endswith("q_proj"):
+                matrix = permute(matrix, architecture.n_heads)
+            elif match["module"].endswith("k_proj"):
+                matrix = permute(matrix, architecture.n_kv_heads)
+        found[f"{place}.weight.lora_{match['half'].lower()}"] = matrix.astype(np.float16)
+    return found
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        return cast("dict[str, Any]", json.loads(path.read_text("utf-8")))
+    except OSError as error:
+        raise DataError(f"cannot be read: {(error.strerror or '').lower()}", path=path) from error
+    except ValueError as error:
+        raise DataError("not JSON", path=path) from error

@@ -1,0 +1,165 @@
+"""The model that is trained: loaded, given an adapter, checked for packing, saved.
+
+A GGUF file is loaded with its weights dequantised, so that an adapter corrects the weights that it
+will run on.
+"""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from antiphon.encode import EncodedRow, unpack
+from antiphon.errors import DataError, UsageError, clip
+from antiphon.train._libraries import library
+from antiphon.train._settings import TrainSettings
+
+_TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.json",
+    "merges.txt",
+    "tokenizer.model",
+    "chat_template.jinja",
+    "generation_config.json",
+    "preprocessor_config.json",
+    "processor_config.json",
+)
+_COMPARED_TOKENS = 256
+
+BASE_CONFIG = "base_config.json"
+"""The base's ``config.json`` beside an adapter, which exporting needs."""
+
+
+def source_of(spec: str) -> str:
+    """The directory, hub id or GGUF file of a model's spec.
+
+    Raises:
+        UsageError: The spec names a model that cannot be trained.
+    """
+    kind, slash, name = spec.partition("/")
+    if slash and kind in ("hf", "gguf"):
+        return name
+    if Path(spec).exists():
+        return spec
+    raise UsageError(
+        f"{clip(spec)} cannot be trained; give hf/<directory or hub id>, gguf/<file> or a directory"
+    )
+
+
+def load_model(settings: TrainSettings) -> Any:
+    """The model to train, with a fresh adapter where one is asked for.
+
+    Raises:
+        UsageError: The spec names a model that cannot be trained.
+        DataError: The model cannot be loaded.
+        MissingExtraError: torch, transformers or peft is not installed.
+    """
+    torch, transformers = library("torch"), library("transformers")
+    source = source_of(settings.model)
+    options: dict[str, Any] = {"dtype": _dtype(torch, settings)}
+    where = source
+    if source.endswith(".gguf"):
+        where = str(Path(source).parent)
+        options |= {
+            "gguf_file": Path(source).name,
+            "quantization_config": transformers.GgufConfig(dequantize=True),
+        }
+    transformers.set_seed(settings.seed)
+    try:
+        model = transformers.AutoModelForCausalLM.from_pretrained(where, **options)
+    except (OSError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        raise DataError(f"the model cannot be loaded: {clip(reason, 200)}", path=source) from error
+    return _with_adapter(model, settings) if settings.lora_rank else model
+
+
+def _dtype(torch: Any, settings: TrainSettings) -> Any:
+    if settings.dtype != "auto":
+        return getattr(torch, settings.dtype)
+    on_device = torch.accelerator.is_available()
+    # A whole model keeps its own numbers in float32 and computes in bfloat16 (TrainingArguments).
+    return torch.bfloat16 if on_device and settings.lora_rank else torch.float32
+
+
+def _with_adapter(model: Any, settings: TrainSettings) -> Any:
+    peft = library("peft")
+    if settings.gradient_checkpointing:
+        model.enable_input_require_grads()
+    lora = peft.LoraConfig(
+        r=settings.lora_rank,
+        lora_alpha=settings.alpha,
+        target_modules="all-linear",
+        task_type="CAUSAL_LM",
+    )
+    return peft.get_peft_model(model, lora)
+
+
+def check_vocabulary(model: Any, rows: Sequence[EncodedRow]) -> None:
+    """See to it that the model knows every token.
+
+    Raises:
+        UsageError: It does not; the rows are of another vocabulary.
+    """
+    known = int(model.get_input_embeddings().weight.shape[0])
+    highest = max(int(row.input_ids.max(initial=0)) for row in rows)
+    if highest >= known:
+        raise UsageError(
+            f"the rows hold token {highest} and the model knows {known}; "
+            "encode them with the model's own tokenizer"
+        )
+
+
+def check_packing(model: Any, row: EncodedRow) -> None:
+    """See to it that the examples of a packed row do not see each other in this model.
+
+    Raises:
+        UsageError: They do; the model does not tell them apart by their positions.
+    """
+    torch = library("torch")
+    parts = [part.input_ids[:_COMPARED_TOKENS].tolist() for part in unpack(row)[:2]]
+    positions = [i for part in parts for i in range(len(part))]
+
+    def logits(ids: list[int], places: list[int]) -> Any:
+        device = next(model.parameters()).device
+        return model(
+            input_ids=torch.tensor([ids], device=device),
+            position_ids=torch.tensor([places], device=device),
+            use_cache=False,
+        ).logits[0]
+
+    was_training = model.training
+    model.eval()
+    with torch.no_grad():
+        together = logits(parts[0] + parts[1], positions)[len(parts[0]) :].float()
+        alone = logits(parts[1], list(range(len(parts[1])))).float()
+    model.train(was_training)
+    scale = float(alone.abs().max())
+    rounding = torch.finfo(next(model.parameters()).dtype).eps
+    if float((together - alone).abs().max()) > max(1e-4, 64 * rounding) * max(1.0, scale):
+        raise UsageError(
+            f"{type(model).__name__} lets the examples of a packed row see each other; "
+            "train without packing"
+        )
+
+
+def save_beside(model: Any, source: str, out: Path) -> None:
+    """Write what belongs beside weights: the base's tokenizer, and its configuration to an adapter.
+
+    Args:
+        model: The trained model, unwrapped.
+        source: What it was loaded from.
+        out: The directory of its weights.
+    """
+    base = Path(source)
+    if base.is_dir():
+        for name in _TOKENIZER_FILES:
+            if (base / name).exists():
+                shutil.copyfile(base / name, out / name)
+    elif base.suffix != ".gguf":
+        library("transformers").AutoTokenizer.from_pretrained(source).save_pretrained(str(out))
+    if hasattr(model, "get_base_model"):
+        text = model.get_base_model().config.to_json_string(use_diff=False)
+        (out / BASE_CONFIG).write_text(text, "utf-8")

@@ -1,0 +1,76 @@
+"""`antiphon train` from rows to a model with its page; the rest of training is in tests/train."""
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from antiphon.cli import main
+from antiphon.datasets import write_row
+from antiphon.events import dump_row
+from tiny_training import CONVERSATIONS, tiny_model, tokenizer_json
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(dump_row(write_row(c)[0]) + "\n" for c in CONVERSATIONS), "utf-8")
+    return path
+
+
+def model_in(directory: Path) -> Path:
+    directory.mkdir()
+    tiny_model().save_pretrained(str(directory))
+    (directory / "tokenizer.json").write_text(tokenizer_json(), "utf-8")
+    return directory
+
+
+@pytest.mark.skipif(find_spec("torch") is not None, reason="the extra is here")
+def test_without_the_extra_it_says_which_one(rows: Path, tmp_path: Path, capsys: Capture) -> None:
+    code = main(["train", str(rows), "--model", "hf/m", "--out", str(tmp_path / "run")])
+
+    assert code == 1
+    assert "pip install 'antiphon[train]'" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("ignore:.*is deprecated:FutureWarning")
+def test_rows_become_an_adapter_with_figures_and_gguf(
+    rows: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    for name in ("torch", "accelerate", "peft", "gguf"):
+        pytest.importorskip(name)
+    base, out = model_in(tmp_path / "base"), tmp_path / "run"
+    words = ["train", str(rows), "--model", f"hf/{base}", "--format", "qwen2_5", "--out", str(out)]
+    words += ["--lora", "2", "--pack", "2000", "--eval", str(rows), "--steps", "2"]
+    words += ["--accumulate", "1", "--log-steps", "1", "--gguf", "--loss", "hermes"]
+
+    assert main(words) == 0
+    told = capsys.readouterr().out
+
+    assert "held out: step 2/2  loss" in told
+    assert f"hf/{out}/model?format=qwen2_5" in told
+    page = (out / "report.html").read_text("utf-8")
+    assert "Held-out loss by kind of text" in page
+    assert "calls right" in page
+    assert (out / "model" / "adapter.gguf").exists()
+    assert main([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["resumed_at"] == 2
+
+
+def test_rows_that_are_encoded_are_not_encoded_otherwise(
+    rows: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("accelerate")
+    base, encoded = model_in(tmp_path / "base"), tmp_path / "encoded"
+    made = ["encode", str(rows), "--tokenizer", str(base), "--format", "qwen2_5"]
+    assert main([*made, "--out", str(encoded)]) == 0
+    words = ["train", str(encoded), "--model", f"hf/{base}", "--out", str(tmp_path / "run")]
+
+    assert main([*words, "--loss", "react"]) == 2
+    assert "is encoded already, with 'qwen2_5' and 'default'" in capsys.readouterr().err
+    assert main([*words, "--steps", "1"]) == 0
+    assert (tmp_path / "run" / "model" / "model.safetensors").exists()

@@ -1,0 +1,152 @@
+"""A run goes on where it was stopped, refuses what is not its own, and says how it is served."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon.encode import EncodedRow, Encoder
+from antiphon.errors import DataError, UsageError
+from antiphon.formats import get_format
+from antiphon.train import TrainSettings, held_out_rows, train
+from tiny_training import CONVERSATIONS
+
+torch: Any = pytest.importorskip("torch")
+safetensors: Any = pytest.importorskip("safetensors.torch")
+pytest.importorskip("accelerate")
+
+# peft's, of names of transformers that it still uses.
+pytestmark = pytest.mark.filterwarnings("ignore:.*is deprecated:FutureWarning")
+
+QWEN = get_format("qwen2_5")
+
+
+def settings(base: Path, out: Path, **changed: Any) -> TrainSettings:
+    usual: dict[str, Any] = {"epochs": 4, "accumulate": 2, "learning_rate": 1e-2, "save_steps": 3}
+    given: dict[str, Any] = usual | {"log_steps": 1} | changed
+    return TrainSettings(f"hf/{base}", out, **given)
+
+
+def weights(directory: Path) -> dict[str, Any]:
+    return safetensors.load_file(str(next(directory.glob("model/*.safetensors"))))
+
+
+class Stop(Exception):
+    pass
+
+
+def stop_at(step: int) -> Any:
+    def progress(line: Mapping[str, Any]) -> None:
+        if line["step"] == step:
+            raise Stop
+
+    return progress
+
+
+@pytest.mark.parametrize("rank", [0, 4])
+def test_a_run_that_was_stopped_ends_with_the_weights_of_one_that_was_not(
+    base: Path, rows: list[EncodedRow], tmp_path: Path, rank: int
+) -> None:
+    if rank:
+        pytest.importorskip("peft")
+    train(settings(base, tmp_path / "whole", lora_rank=rank), rows)
+    stopped = settings(base, tmp_path / "stopped", lora_rank=rank)
+    with pytest.raises(Stop):
+        train(stopped, rows, progress=stop_at(8))
+
+    report = train(stopped, rows)
+
+    assert report.resumed_at == 6
+    assert report.n_steps == 12
+    whole, resumed = weights(tmp_path / "whole"), weights(tmp_path / "stopped")
+    assert whole.keys() == resumed.keys()
+    assert all(torch.equal(whole[key], resumed[key]) for key in whole)
+
+
+def test_training_lowers_the_loss_of_what_is_trained_and_measures_what_is_held_out(
+    base: Path, rows: list[EncodedRow], encoder: Encoder, tmp_path: Path
+) -> None:
+    held_out = held_out_rows(encoder, CONVERSATIONS)
+
+    report = train(
+        settings(base, tmp_path, epochs=8, eval_steps=8, accumulate=1),
+        rows[:2],
+        held_out=held_out,
+        pack_tokens=600,
+    )
+
+    measured = [line for line in report.history if "eval_loss" in line]
+    assert [line["step"] for line in measured] == [8]
+    assert measured[0]["eval_loss"] < 0.8 * report.history[0]["loss"]
+    assert {f"eval_loss_{kind}" for kind in ("text", "call", "end")} < measured[0].keys()
+    assert 0 <= measured[0]["eval_calls_right"] <= 1
+    assert json.loads((tmp_path / "history.json").read_text()) == report.history
+
+
+def test_another_run_is_not_gone_on_with(
+    base: Path, rows: list[EncodedRow], tmp_path: Path
+) -> None:
+    train(settings(base, tmp_path, max_steps=1), rows[:2])
+
+    with pytest.raises(UsageError, match="run with other learning_rate"):
+        train(settings(base, tmp_path, max_steps=1, learning_rate=1.0), rows[:2])
+    with pytest.raises(UsageError, match="run with other the rows"):
+        train(settings(base, tmp_path, max_steps=1), rows[1:3])
+
+
+def test_a_checkpoint_that_was_being_written_is_not_gone_on_from(
+    base: Path, rows: list[EncodedRow], tmp_path: Path
+) -> None:
+    with pytest.raises(Stop):
+        train(settings(base, tmp_path), rows, progress=stop_at(8))
+    (tmp_path / "checkpoints" / "checkpoint-6" / "complete").unlink()
+
+    assert train(settings(base, tmp_path), rows).resumed_at == 3
+
+
+def test_the_result_says_how_it_is_served(
+    base: Path, rows: list[EncodedRow], tmp_path: Path
+) -> None:
+    report = train(settings(base, tmp_path, max_steps=1), rows, format=QWEN)
+
+    said = json.loads((report.model / "antiphon.json").read_text())
+    assert said["serve"]["antiphon"] == f"hf/{report.model}?format=qwen2_5"
+    assert said["serve"]["vllm"][-3:] == [
+        "--tool-call-parser",
+        "hermes",
+        "--enable-auto-tool-choice",
+    ]
+    assert (report.model / "tokenizer.json").read_bytes() == (base / "tokenizer.json").read_bytes()
+    assert 'PARAMETER stop "<|im_end|>"' in (report.model / "Modelfile").read_text()
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"batch_rows": 0}, "batch_rows must be 1 or more, got 0"),
+        ({"epochs": 0}, "epochs must be above 0"),
+        ({"trainer": {"learning_rate": 1}}, "'learning_rate' follows from the settings"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(changed: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        settings(Path("base"), Path("out"), **changed)
+
+
+def test_what_cannot_be_trained_is_named(
+    base: Path, rows: list[EncodedRow], tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match="no rows to train on"):
+        train(settings(base, tmp_path), [])
+    with pytest.raises(UsageError, match="cannot be trained; give hf/"):
+        train(TrainSettings("openai/gpt", tmp_path / "a"), rows)
+    foreign = replace(rows[0], input_ids=rows[0].input_ids + 8)
+    with pytest.raises(UsageError, match="token 267 and the model knows 264"):
+        train(settings(base, tmp_path / "d"), [foreign])
+    with pytest.raises(DataError, match="the model cannot be loaded"):
+        train(TrainSettings(f"hf/{tmp_path}", tmp_path / "b"), rows)
+    with pytest.raises(UsageError, match="the trainer refuses its arguments"):
+        train(settings(base, tmp_path / "c", trainer={"no_such_argument": 1}), rows)
