@@ -218,3 +218,24 @@ def test_free_text_and_recursion_are_no_regular_expression() -> None:
         get_format("hermes").grammar([ToolSpec("ping")]).to_regex()
     with pytest.raises(UsageError, match="refers to itself"):
         get_format("qwen2_5").grammar([TOOL], choice="required").to_regex()
+
+
+@pytest.mark.parametrize("name", ["hermes", "llama3_2", "qwen3_hybrid", "smollm2"])
+def test_an_answer_is_held_to_a_schema_and_calls_stay_possible(name: str) -> None:
+    fmt = variant(name)
+    schema: Any = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    tools = (ToolSpec("ping", "", {"type": "object", "properties": {}}),)
+    alone = fmt.grammar((), answer=schema).to_lark(specials=UNSPECIAL)
+    beside = fmt.grammar(tools, answer=schema).to_lark(specials=UNSPECIAL)
+    rendered = fmt.render(
+        Conversation(
+            (Message.user("Go."), Message.assistant(tool_calls=[ToolCall("ping", {})])), tools
+        )
+    )
+    call, _ = written(rendered, 1, fmt)
+
+    assert accepts(alone, '{"n": 3}')
+    assert not accepts(alone, '{"n": "3"}')
+    assert not accepts(alone, "three")
+    assert accepts(beside, '{"n": 3}')
+    assert accepts(beside, call)

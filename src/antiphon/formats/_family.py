@@ -6,7 +6,7 @@ from typing import Any
 from antiphon.formats._grammar import CallForm, Grammar, grammar_of
 from antiphon.formats._scan import Parser, Syntax
 from antiphon.formats._types import Rendered, Start, StreamParser, ToolChoice
-from antiphon.messages import Conversation, Message, ToolSpec
+from antiphon.messages import Conversation, JsonObject, Message, ToolSpec
 
 
 class Family:
@@ -69,6 +69,7 @@ class Family:
         choice: ToolChoice = "auto",
         parallel: bool = True,
         start: Start = "content",
+        answer: "JsonObject | None" = None,
     ) -> Grammar:
         """What constrained decoding may write. See `Format.grammar`."""
-        return grammar_of(self, tools, choice=choice, parallel=parallel, start=start)
+        return grammar_of(self, tools, choice=choice, parallel=parallel, start=start, answer=answer)

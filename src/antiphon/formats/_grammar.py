@@ -315,7 +315,13 @@ class WithForm(Protocol):
 
 
 def grammar_of(
-    format: WithForm, tools: Sequence[ToolSpec], *, choice: str, parallel: bool, start: str
+    format: WithForm,
+    tools: Sequence[ToolSpec],
+    *,
+    choice: str,
+    parallel: bool,
+    start: str,
+    answer: "JsonObject | None" = None,
 ) -> Texts:
     """The grammar of one assistant message. See `Format.grammar`.
 
@@ -336,12 +342,14 @@ def grammar_of(
         raise UsageError(f"tool choice {choice!r} needs tools; pass tools or choose 'auto'")
     rules = Rules()
     marks = form.forbidden + ((form.thinking[0].strip(),) if form.thinking else ())
-    text = Free(marks)
+    text: Node = Free(marks) if answer is None else _answer(answer, rules)
     body: Node = seq(form.lead, text)
     calls: Node | None = None
     if offered:
         calls = _calls(form, offered, rules, parallel=parallel and form.parallel)
-        if choice == "auto" and form.lead:
+        if choice == "auto" and answer is not None:
+            body = alt(calls, body)
+        elif choice == "auto" and form.lead:
             body = alt(calls, body, seq(form.preface or form.lead, text, form.before, calls))
         elif choice == "auto":
             later = seq(text, optional(seq(form.before, calls))) if form.text_before else text
@@ -350,7 +358,16 @@ def grammar_of(
             body = calls
     led_to = alt(*(seq(mark, text) for mark in form.answer)) if form.answer else None
     root = _with_thinking(form, body, start, calls=calls, led_to=led_to, choice=choice)
-    return Texts({"root": root} | rules.rules, form.specials, tuple(rules.unheld))
+    marked = calls is not None or form.thinking is not None or answer is None
+    specials = form.specials if marked else frozenset[str]()
+    return Texts({"root": root} | rules.rules, specials, tuple(rules.unheld))
+
+
+def _answer(schema: JsonObject, rules: Rules) -> Node:
+    """JSON text that fits a schema, in place of free text."""
+    from antiphon.formats._schema_grammar import SchemaMaker
+
+    return rules.add("answer", SchemaMaker(schema, rules, "answer").node(schema, ""))
 
 
 def _calls(form: CallForm, tools: Sequence[ToolSpec], rules: Rules, *, parallel: bool) -> Node:

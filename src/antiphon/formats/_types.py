@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Literal, Protocol
 
 from antiphon.formats._grammar import Grammar
-from antiphon.messages import Conversation, Delta, Message, ToolSpec
+from antiphon.messages import Conversation, Delta, JsonObject, Message, ToolSpec
 
 Author = Literal["frame", "given", "written"]
 Start = Literal["content", "reasoning"]
@@ -169,6 +169,7 @@ class Format(Protocol):
         choice: ToolChoice = "auto",
         parallel: bool = True,
         start: Start = "content",
+        answer: "JsonObject | None" = None,
     ) -> Grammar:
         """What constrained decoding may write.
 
@@ -178,5 +179,6 @@ class Format(Protocol):
             tool's name.
             parallel: Whether more than one call may be written.
             start: Where the prompt left off.
+            answer: A JSON Schema that an answer without calls must fit, where text will not do.
         """
         ...

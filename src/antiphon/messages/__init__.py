@@ -20,6 +20,7 @@ from antiphon.messages._json import (
     conversation_from_row,
     conversation_to_row,
     dump_json,
+    json_bytes,
     message_from_row,
     message_to_row,
 )
@@ -68,6 +69,7 @@ __all__ = [
     "dump_json",
     "find_problems",
     "is_valid",
+    "json_bytes",
     "message_from_row",
     "message_to_row",
 ]

@@ -47,6 +47,22 @@ def dump_json(value: JsonValue) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+def json_bytes(value: Any) -> bytes:
+    """Compact JSON for a wire that must be UTF-8.
+
+    A tool may return text with lone surrogates (an undecodable file name); such text cannot be
+    sent, so each becomes U+FFFD here, on the way out, and stays what it was in the record.
+
+    >>> json_bytes({"text": "caf\\u00e9 \\ud800"}).decode()
+    '{"text":"café �"}'
+    """
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
+
+
 def message_to_row(message: Message) -> JsonObject:
     """A message as one JSON object; what is empty is left out."""
     row: JsonObject = {"role": message.role, "content": _content(message)}

@@ -28,12 +28,13 @@ from antiphon.messages import (
     ThinkingPart,
     ToolSpec,
     Usage,
+    json_bytes,
 )
 from antiphon.models._calls import CallCollector
 from antiphon.models._dialect import Dialect, Once, Reader, Request, sampling_of
 from antiphon.models._history import Sent, sent_messages
 from antiphon.models._model import ModelSettings
-from antiphon.models._wire import count_of, image_url, json_bytes
+from antiphon.models._wire import count_of, image_url
 
 VERSION = "2023-06-01"
 DEFAULT_MAX_TOKENS = 4096  # the API wants a limit
@@ -92,6 +93,9 @@ class AnthropicDialect:
             choice = _tool_choice(settings)
             if choice is not None:
                 options["tool_choice"] = choice
+        if settings.response_schema is not None:
+            shape: JsonObject = {"type": "json_schema", "schema": settings.response_schema}
+            options["output_config"] = {"format": shape}
         return options | settings.extra
 
     def _tool(self, spec: ToolSpec) -> bytes:

@@ -31,6 +31,7 @@ from antiphon.messages import (
     ToolSpec,
     Usage,
     dump_json,
+    json_bytes,
 )
 from antiphon.models._calls import CallCollector
 from antiphon.models._deltas import deltas_of
@@ -38,7 +39,7 @@ from antiphon.models._dialect import Dialect, Once, Reader, Request, sampling_of
 from antiphon.models._history import Prefix, Sent, sent_messages
 from antiphon.models._model import ModelSettings
 from antiphon.models._text_calls import TextCalls
-from antiphon.models._wire import count_of, image_url, json_bytes, text_of
+from antiphon.models._wire import count_of, image_url, text_of
 
 _MAX_PREFIXES = 512  # conversations whose last request is kept
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
@@ -115,6 +116,8 @@ class ChatDialect:
             options["tool_choice"] = _tool_choice(settings.tool_choice)
         if conversation.tools and not settings.parallel_tool_calls:
             options["parallel_tool_calls"] = False
+        if settings.response_schema is not None:
+            options["response_format"] = _response_format(settings.response_schema)
         return options | settings.extra
 
     def _tool(self, spec: ToolSpec, settings: ModelSettings) -> bytes:
@@ -193,6 +196,12 @@ class ChatDialect:
         if calls:
             row["tool_calls"] = calls
         return row
+
+
+def _response_format(schema: JsonObject) -> JsonObject:
+    if schema == {"type": "object"}:  # any object: more servers know this way to ask for it
+        return {"type": "json_object"}
+    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
 
 
 def _tool_choice(choice: str) -> Any:

@@ -115,5 +115,6 @@ def sampling_of(settings: ModelSettings) -> JsonObject:
         "stop": list(settings.stop) or None,
         "tool_choice": None if settings.tool_choice == "auto" else settings.tool_choice,
         "constrain": settings.constrain,
+        "response_schema": settings.response_schema,
     }
     return {k: v for k, v in asked.items() if v is not None} | settings.extra

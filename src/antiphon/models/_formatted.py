@@ -44,15 +44,17 @@ class Prompt:
         return tuple(dict.fromkeys((*self.format.stop, *self.settings.stop)))
 
     def grammar(self) -> Grammar | None:
-        """What decoding is to be held to; nothing where it is not wanted or nothing can be
-        called."""
-        if self.settings.constrain is False or not self.conversation.tools:
+        """What decoding is to be held to; nothing where it is not wanted, or where nothing can be
+        called and the answer may be any text."""
+        answer = self.settings.response_schema
+        if self.settings.constrain is False or not (self.conversation.tools or answer):
             return None
         return self.format.grammar(
             self.conversation.tools,
             choice=self.settings.tool_choice,
             parallel=self.settings.parallel_tool_calls,
             start=self.rendered.start,
+            answer=answer,
         )
 
 

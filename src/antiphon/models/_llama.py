@@ -32,8 +32,7 @@ from antiphon.errors import (
     UsageError,
 )
 from antiphon.formats import Piece, Rendered
-from antiphon.messages import JsonObject, TokenLogprob
-from antiphon.models._wire import json_bytes
+from antiphon.messages import JsonObject, TokenLogprob, json_bytes
 
 N_SLOTS = 4
 _MAX_CACHED_TEXTS = 4096

@@ -45,6 +45,8 @@ class ModelSettings:
     """Whether more than one call may be written in a step."""
     constrain: bool | None = None
     """Whether decoding is held to the format's grammar; ``None``: where the model can."""
+    response_schema: "JsonObject | None" = None
+    """A JSON Schema that an answer without calls must fit; held where the model can be held."""
     extra: JsonObject = field(default_factory=dict[str, JsonValue])
     """Further fields of the request, sent as they are."""
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from antiphon.errors import ModelConnectionError, ModelError, ModelNotFoundError
 from antiphon.formats import Format, Piece, Rendered
-from antiphon.messages import Conversation, JsonObject
+from antiphon.messages import Conversation, JsonObject, json_bytes
 from antiphon.models._dialect import Request
 from antiphon.models._formatted import Prompt, marks_of, prompt_of
 from antiphon.models._http import Timeouts
@@ -22,7 +22,6 @@ from antiphon.models._model import Model, ModelOutput, ModelSettings
 from antiphon.models._raw_servers import ServerKind, options, path, reader, root_of
 from antiphon.models._remote import Endpoint
 from antiphon.models._retries import RetryPolicy
-from antiphon.models._wire import json_bytes
 
 _log = logging.getLogger(__name__)
 
@@ -84,6 +83,11 @@ class RawModel:
     def spec(self) -> str:
         """How the model was named."""
         return self._spec
+
+    @property
+    def format(self) -> Format:
+        """The family that renders and parses."""
+        return self._format
 
     async def stream(
         self, conversation: Conversation, settings: ModelSettings | None = None

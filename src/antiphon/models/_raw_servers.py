@@ -50,6 +50,9 @@ def options(
         case "ollama":
             made["raw"] = True
             made["options"] = {**sampled, "num_predict": max_tokens, "stop": stop}
+            free = not prompt.conversation.tools and prompt.rendered.start == "content"
+            if settings.response_schema is not None and free:
+                made["format"] = settings.response_schema
         case _:
             made |= sampled | {"max_tokens": max_tokens, "stop": stop, "logprobs": 1}
             made |= {"stream_options": {"include_usage": True}}

@@ -27,13 +27,14 @@ from antiphon.messages import (
     ToolSpec,
     Usage,
     dump_json,
+    json_bytes,
 )
 from antiphon.models._calls import CallCollector
 from antiphon.models._dialect import Dialect, Once, Reader, Request, sampling_of
 from antiphon.models._history import Sent, sent_messages
 from antiphon.models._model import ModelSettings
 from antiphon.models._refusals import error_of_event
-from antiphon.models._wire import count_of, image_url, json_bytes
+from antiphon.models._wire import count_of, image_url
 
 _THINKING_EVENTS = ("response.reasoning_text.delta", "response.reasoning_summary_text.delta")
 
@@ -107,6 +108,9 @@ def _options(conversation: Conversation, settings: ModelSettings) -> JsonObject:
         options["tool_choice"] = choice if choice == "required" else named
     if conversation.tools and not settings.parallel_tool_calls:
         options["parallel_tool_calls"] = False
+    if settings.response_schema is not None:
+        shape: JsonObject = {"type": "json_schema", "name": "answer"}
+        options["text"] = {"format": {**shape, "schema": settings.response_schema}}
     return options | settings.extra
 
 

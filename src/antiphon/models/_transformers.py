@@ -69,6 +69,11 @@ class TransformersModel:
         """How the model was named."""
         return self._spec
 
+    @property
+    def format(self) -> Format:
+        """The family that renders and parses."""
+        return self._format
+
     async def stream(
         self, conversation: Conversation, settings: ModelSettings | None = None
     ) -> AsyncIterator[ModelOutput]:

@@ -1,11 +1,6 @@
-"""JSON as it goes over a wire that must be UTF-8, and texts and ids that strict servers accept.
-
-A tool may return text with lone surrogates (an undecodable file name); such text cannot be sent, so
-each becomes U+FFFD here, on the way out, and stays what it was in the record.
-"""
+"""Texts, images and ids that strict servers accept."""
 
 import base64
-import json
 import mimetypes
 import secrets
 from collections.abc import Mapping
@@ -13,19 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from antiphon.errors import ModelError, clip
-
-
-def json_bytes(value: Any) -> bytes:
-    """Compact JSON, UTF-8, lone surrogates replaced.
-
-    >>> json_bytes({"text": "caf\\u00e9 \\ud800"}).decode()
-    '{"text":"café �"}'
-    """
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    try:
-        return text.encode("utf-8")
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
 
 
 def new_call_id() -> str:
