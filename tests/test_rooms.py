@@ -28,7 +28,7 @@ BELOW: dict[str, set[str]] = {
     "encode": {"formats"},
     "train": {"encode", "datasets", "formats", "events"},
     "viewer": {"events", "store"},
-    "serve": {"agent", "models", "events"},
+    "serve": {"agent", "models", "events", "store", "viewer"},
 }
 ACTING_ARM = {"retrieval", "tools", "models", "memory", "agent", "strategies"}
 LEARNING_ARM = {"datasets", "encode", "train"}

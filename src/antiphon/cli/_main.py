@@ -30,6 +30,7 @@ COMMANDS = {
     "train": "fine-tune a model on rows",
     "data": "convert, check, count and deduplicate datasets",
     "eval": "measure a model on a benchmark",
+    "serve": "serve a model as an OpenAI-compatible endpoint",
 }
 """Each noun and its line in the help.  Its module is ``antiphon.cli.<noun>``."""
 

@@ -1,0 +1,393 @@
+"""The web application: which path is served by what, and how an answer goes out.
+
+A handler reads an `Ask`, holds a slot, and either folds the model's pieces or sends them as they
+come.  Whatever ends it (the client leaves, the model breaks, the time is over) closes the model's
+stream, so that nothing is written that nobody reads.
+"""
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from antiphon.errors import AntiphonError, ModelError
+from antiphon.messages import JsonObject, JsonValue, json_bytes
+from antiphon.serve._answer import Answer, End, Piece, Restart
+from antiphon.serve._ask import Ask, Limits
+from antiphon.serve._chat import ChatServing, openai_error
+from antiphon.serve._completions import CompletionsServing
+from antiphon.serve._guard import Guard
+from antiphon.serve._metrics import CONTENT_TYPE, Metrics
+from antiphon.serve._refusal import Refusal, refusal_of
+from antiphon.serve._served import Served, ServedModels, side_by_side, whole
+from antiphon.serve._settings import ServeSettings
+from antiphon.serve._slots import Slots
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+    Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Visit:
+    """What is known of the request that is being answered."""
+
+    id: str
+    """What it is called in logs and in the answer's head."""
+    owner: str = ""
+    """Whose key it came with."""
+    facts: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What its line of the access log says besides: names of ours, and numbers."""
+
+
+VISIT: ContextVar[Visit] = ContextVar("antiphon_visit")
+
+
+class StreamWriter(Protocol):
+    """Writes one streamed answer in a dialect."""
+
+    def begin(self) -> bytes:
+        """What is sent before the first piece."""
+        ...
+
+    def piece(self, piece: Piece, choice: int = 0) -> bytes:
+        """What is sent for a piece."""
+        ...
+
+    def end(self) -> bytes:
+        """What is sent behind the last piece."""
+        ...
+
+    def error(self, refusal: Refusal) -> bytes:
+        """What is sent where the answer breaks off."""
+        ...
+
+
+class Serving(Protocol):
+    """A dialect, as a server speaks it."""
+
+    def read(self, row: dict[str, Any], limits: Limits) -> Ask:
+        """What a request asks.
+
+        Raises:
+            Refusal: It cannot be meant as it is written.
+        """
+        ...
+
+    def whole(self, ask: Ask, answers: Sequence[Answer]) -> JsonObject:
+        """The body of an answer that is sent whole."""
+        ...
+
+    def stream(self, ask: Ask) -> StreamWriter:
+        """What writes a streamed answer."""
+        ...
+
+    def error(self, refusal: Refusal) -> JsonObject:
+        """The body of an error."""
+        ...
+
+
+class App:
+    """What a server does with requests; `application` is what aiohttp runs."""
+
+    def __init__(self, models: ServedModels, settings: ServeSettings) -> None:
+        """Set up.
+
+        Args:
+            models: What answers.
+            settings: Limits, keys and manners.
+        """
+        self.models = models
+        self.settings = settings
+        self.metrics = Metrics()
+        self.guard = Guard(settings, self.metrics)
+        self.slots = Slots(
+            settings.max_concurrent,
+            max_waiting=settings.max_waiting,
+            wait_seconds=settings.wait_seconds,
+            metrics=self.metrics,
+        )
+        self.limits = Limits(tools=settings.max_tools)
+        self.request_came: Callable[[object], None] = lambda connection: None
+        """Called with its connection as soon as the head of a request has come."""
+        self._begun = int(time.time())
+
+    def application(self) -> "web.Application":
+        """The application."""
+        from aiohttp import web
+
+        app = web.Application(
+            middlewares=[self._observed], client_max_size=self.settings.max_body_bytes
+        )
+        app.on_response_prepare.append(_name_server)
+        app.router.add_get("/healthz", self._health)
+        app.router.add_get("/readyz", self._ready)
+        app.router.add_get("/metrics", self._metrics_page)
+        app.router.add_get("/v1/models", self._list_models)
+        app.router.add_get("/v1/models/{model:.+}", self._show_model)
+        chat = ChatServing()
+        app.router.add_post("/v1/chat/completions", self._completing(chat))
+        app.router.add_post(
+            "/v1/completions", self._completing(CompletionsServing(), Served.raw_pieces)
+        )
+        return app
+
+    # --- Every request
+
+    @property
+    def _observed(self) -> Any:
+        from aiohttp import web
+
+        @web.middleware
+        async def observed(request: web.Request, handler: "Handler") -> web.StreamResponse:
+            began = time.perf_counter()
+            self.request_came(request.protocol)
+            resource = request.match_info.route.resource
+            route = resource.canonical if resource is not None else "(none)"
+            visit = Visit(f"req_{secrets.token_hex(8)}")
+            VISIT.set(visit)
+            status = 499  # as nginx says it: the client left
+            try:
+                response = await self._answered(request, handler, route)
+                status = response.status
+                return response
+            finally:
+                self.guard.finished(request, route, status, began, id=visit.id, **visit.facts)
+
+        return observed
+
+    async def _answered(
+        self, request: "web.Request", handler: "Handler", route: str
+    ) -> "web.StreamResponse":
+        from aiohttp import web
+
+        if request.method == "OPTIONS":
+            return self.guard.preflight(request)
+        error_of = self._error_of(route)
+        try:
+            VISIT.get().owner = self.guard.check(request, is_open=route in _OPEN)
+            if self.guard.is_draining and route not in _OPEN:
+                raise Refusal(503, "the server is going down; ask another", retry_after=1.0)
+            response = await handler(request)
+        except Refusal as refusal:
+            return self._refused(request, refusal, error_of)
+        except web.HTTPException as error:  # the router's: no such path, no such method
+            text = "there is nothing at this path" if error.status == 404 else error.reason.lower()
+            return self._refused(request, Refusal(error.status, text), error_of)
+        except AntiphonError as error:
+            return self._refused(request, self._told(request, error), error_of)
+        except (ConnectionError, asyncio.CancelledError):
+            raise
+        except Exception:  # a fault of ours: the client learns that there is one, the log which
+            _log.exception("request %s to %s failed", VISIT.get().id, route)
+            return self._refused(
+                request, Refusal(500, "the server failed", "internal_error"), error_of
+            )
+        if not response.prepared:
+            response.headers["x-request-id"] = VISIT.get().id
+            response.headers.update(self.guard.cors_headers(request))
+        return response
+
+    def _told(self, request: "web.Request", error: AntiphonError) -> Refusal:
+        """What a client is told of an error; the rest of it goes to the log."""
+        refusal = refusal_of(error)
+        if isinstance(error, ModelError):
+            _log.warning("request %s: %s", VISIT.get().id, error)
+        elif refusal.status >= 500:
+            _log.error("request %s: %s", VISIT.get().id, error)
+        return refusal
+
+    def _error_of(self, route: str) -> Callable[[Refusal], JsonObject]:
+        return openai_error
+
+    def _refused(
+        self,
+        request: "web.Request",
+        refusal: Refusal,
+        error_of: Callable[[Refusal], JsonObject],
+    ) -> "web.Response":
+        response = json_response(error_of(refusal), status=refusal.status)
+        response.headers["x-request-id"] = VISIT.get().id
+        response.headers.update(self.guard.cors_headers(request))
+        if refusal.retry_after is not None:
+            response.headers["Retry-After"] = str(max(1, round(refusal.retry_after)))
+        if refusal.status in (408, 413):
+            response.force_close()  # what is left of the body is not read
+        return response
+
+    # --- Small answers
+
+    async def _health(self, request: "web.Request") -> "web.StreamResponse":
+        return json_response({"status": "ok"})
+
+    async def _ready(self, request: "web.Request") -> "web.StreamResponse":
+        ready = not self.guard.is_draining
+        return json_response(
+            {"status": "ready" if ready else "draining"}, status=200 if ready else 503
+        )
+
+    async def _metrics_page(self, request: "web.Request") -> "web.StreamResponse":
+        from aiohttp import web
+
+        return web.Response(
+            body=self.metrics.text().encode(), headers={"Content-Type": CONTENT_TYPE}
+        )
+
+    async def _list_models(self, request: "web.Request") -> "web.StreamResponse":
+        rows: list[JsonValue] = [self._model_row(name) for name in self.models.served]
+        return json_response({"object": "list", "data": rows})
+
+    async def _show_model(self, request: "web.Request") -> "web.StreamResponse":
+        return json_response(self._model_row(self.models[request.match_info["model"]].name))
+
+    def _model_row(self, name: str) -> JsonObject:
+        return {"id": name, "object": "model", "created": self._begun, "owned_by": "antiphon"}
+
+    # --- Completions
+
+    def _completing(
+        self,
+        serving: Serving,
+        pieces_of: Callable[[Served, Ask, int], AsyncGenerator[Piece, None]] = Served.pieces,
+    ) -> "Handler":
+        async def complete(request: "web.Request") -> "web.StreamResponse":
+            row = await self.guard.body(request)
+            ask = serving.read(row, self.limits)
+            served = self.models[ask.model]
+            VISIT.get().facts |= {"model": served.name, "stream": ask.stream}
+            async with self.slots.taken(), self._in_time():
+                streams = [pieces_of(served, ask, index) for index in range(ask.n)]
+                if ask.stream:
+                    writer = serving.stream(ask)
+                    return await self.send(request, writer, side_by_side(streams))
+                answers = await self._all(streams)
+            for answer in answers:
+                self._count(answer.completion)
+            return json_response(serving.whole(ask, answers))
+
+        return complete
+
+    async def _all(self, streams: "list[AsyncGenerator[Piece, None]]") -> list[Answer]:
+        if len(streams) == 1:
+            return [await whole(streams[0])]
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(whole(stream)) for stream in streams]
+        except* AntiphonError as errors:
+            raise errors.exceptions[0] from errors
+        return [task.result() for task in tasks]
+
+    @asynccontextmanager
+    async def _in_time(self) -> AsyncGenerator[None]:
+        try:
+            async with asyncio.timeout(self.settings.request_seconds):
+                yield
+        except TimeoutError as error:
+            self.metrics.broke("timeout")
+            raise Refusal(504, "the answer took too long", "request_timeout") from error
+
+    async def send(
+        self,
+        request: "web.Request",
+        writer: StreamWriter,
+        pieces: AsyncGenerator[tuple[int, Piece], None],
+    ) -> "web.StreamResponse":
+        """Send an answer as it is written.
+
+        Nothing is sent before the first piece, so that a request that fails has its status.
+
+        Raises:
+            AntiphonError: There is no answer, and nothing was sent.
+        """
+        began = time.perf_counter()
+        response: web.StreamResponse | None = None
+        async with aclosing(pieces):
+            try:
+                async for choice, piece in pieces:
+                    if isinstance(piece, Restart):
+                        raise _broke_off()
+                    if response is None:
+                        response = await self.open_stream(request)
+                        self.metrics.first(_route(request), time.perf_counter() - began)
+                        first = writer.begin()
+                        if first:
+                            await response.write(first)
+                    if isinstance(piece, End):
+                        self._count(piece.completion)
+                    await response.write(writer.piece(piece, choice))
+                if response is None:
+                    raise Refusal(502, "the model behind this server gave no answer")
+                await response.write(writer.end())
+            except (AntiphonError, Refusal) as error:
+                if response is None:
+                    raise
+                refusal = error if isinstance(error, Refusal) else self._told(request, error)
+                self.metrics.broke("upstream")
+                await response.write(writer.error(refusal))
+            except (asyncio.CancelledError, ConnectionError):
+                self.metrics.broke("client_gone")
+                raise
+        await response.write_eof()
+        return response
+
+    async def open_stream(self, request: "web.Request") -> "web.StreamResponse":
+        """Begin a stream of server-sent events."""
+        from aiohttp import web
+
+        response = web.StreamResponse(
+            headers={
+                "Content-Type": "text/event-stream; charset=utf-8",
+                "Cache-Control": "no-cache",
+                "X-Accel-Buffering": "no",
+                "x-request-id": VISIT.get().id,
+                **self.guard.cors_headers(request),
+            }
+        )
+        await response.prepare(request)
+        return response
+
+    def _count(self, completion: Any) -> None:
+        usage = completion.usage
+        self.metrics.tokens(
+            read=usage.input_tokens, cached=usage.cached_tokens, written=usage.output_tokens
+        )
+        facts = VISIT.get().facts
+        facts["read"] = facts.get("read", 0) + usage.input_tokens
+        facts["written"] = facts.get("written", 0) + usage.output_tokens
+        facts["stop"] = completion.stop_reason
+
+
+async def _name_server(request: "web.Request", response: "web.StreamResponse") -> None:
+    """Nobody needs to know which versions serve."""
+    response.headers["Server"] = "antiphon"
+
+
+_OPEN = frozenset({"/healthz", "/readyz"})
+
+
+def _route(request: "web.Request") -> str:
+    resource = request.match_info.route.resource
+    return "(none)" if resource is None else resource.canonical
+
+
+def _broke_off() -> Refusal:
+    return Refusal(
+        502, "the model behind this server broke off in mid-answer; ask again", "upstream_error"
+    )
+
+
+def json_response(value: JsonValue, *, status: int = 200) -> "web.Response":
+    """A small JSON answer."""
+    from aiohttp import web
+
+    return web.Response(
+        body=json_bytes(value), status=status, headers={"Content-Type": "application/json"}
+    )
