@@ -42,8 +42,10 @@ def render(
             f"\n```json\n{dump_json(t.to_openai())}\n```\n" for t in conversation.tools
         )
         w.text(_TOOLS + listing, "frame")
-    before, first_output = "", True
-    for index, message in enumerate(messages):
+    w.state = "", True
+    for index in w.walk((w.family, reasons), messages, tools=conversation.tools):
+        message = messages[index]
+        before, first_output = w.state
         match message.role:
             case "system":
                 continue
@@ -63,7 +65,8 @@ def render(
                     w.mark(ds.OUTPUTS_END, "frame", index)
                 first_output = first_output or bool(message.tool_calls)
                 _assistant(w, conversation, index, syntax, opens=before == "user", reasons=reasons)
-        before = message.role
+        w.state = message.role, first_output
+    before = w.state[0]
     if before == "tool":
         w.mark(ds.OUTPUTS_END, "frame")
     elif generate and before != "user":

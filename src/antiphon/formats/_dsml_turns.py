@@ -52,11 +52,11 @@ def render(turns: DsmlTurns, conversation: Conversation, *, generate: bool) -> R
         w.put("\n\n" + dsml.tools_text(turns.tags, ()).partition("### Available")[0], "frame")
         text = dsml.tools_text(turns.tags, conversation.tools)
         w.text("### Available" + text.partition("### Available")[2], "frame")
-    asks = _asking(messages, turns)
-    for index in range(first, len(messages)):
+    last_ask = max((i for i in range(len(messages)) if _asks(messages, i, turns)), default=-1)
+    for index in w.walk(turns, messages, first, tools=conversation.tools, shown_from=last_ask):
         message = messages[index]
         if message.role == "assistant":
-            _assistant(w, turns, conversation, index, last_ask=max(asks, default=-1))
+            _assistant(w, turns, conversation, index, last_ask=last_ask)
         elif message.role == "system":
             if not turns.system:
                 raise w.refuse(
@@ -80,10 +80,10 @@ def render(turns: DsmlTurns, conversation: Conversation, *, generate: bool) -> R
     return w.done(start="reasoning" if asked and turns.thinking else "content")
 
 
-def _asking(messages: Sequence[Message], turns: DsmlTurns) -> list[int]:
-    """The positions of messages that a turn of the model follows."""
-    later = ("user", "tool", "system") if turns.system else ("user", "tool")
-    return [i for i, m in enumerate(messages) if m.role in later and (i or m.role != "system")]
+def _asks(messages: Sequence[Message], index: int, turns: DsmlTurns) -> bool:
+    """Whether a message is one that a turn of the model follows."""
+    role = messages[index].role
+    return role in ("user", "tool") or (role == "system" and bool(turns.system) and index > 0)
 
 
 def _assistant(
@@ -92,7 +92,7 @@ def _assistant(
     messages = conversation.messages
     message = inline_reasoning(messages[index])
     shows = turns.thinking and (bool(conversation.tools) or index > last_ask)
-    follows = (index - 1) in _asking(messages[:index], turns)
+    follows = index > 0 and _asks(messages, index - 1, turns)
     if message.reasoning and not shows:
         w.changed.append(index)
         message = with_parts(message, reasoning="", text=message.text)

@@ -21,6 +21,7 @@ from antiphon.formats._render import (
     Writer,
     check_written,
     inline_reasoning,
+    of_tools,
     refuse_images,
     with_parts,
 )
@@ -125,26 +126,29 @@ def render(
     w.put("[gMASK]<sop>", "frame")
     if conversation.tools:
         w.mark("<|system|>", "frame")
-        w.text("\n" + tools + listing(conversation.tools), "frame")
+        w.text("\n" + tools + of_tools(listing, conversation.tools), "frame")
     for n, (index, message) in enumerate(
         (i, m) for i, m in enumerate(messages) if m.role == "system"
     ):
         _turn(w, "<|system|>", message.text, index)
         if index != n:
             w.changed.append(index)
-    ended = False
-    for index, message in enumerate(messages):
+    w.state = False  # whether the assistant before wrote the mark of this message's role
+    others = [i for i, m in enumerate(messages) if m.role != "system"]
+    last = others[-1] if others else 0
+    for index in w.walk((w.family, space), messages, tools=conversation.tools, shown_from=last):
+        message = messages[index]
         role = message.role
         if role == "system":
             continue
         if role == "assistant":
             w.mark("<|assistant|>", "frame", index)
             _assistant(w, conversation, index, space)
-            ended = _end(w, conversation, index)
+            w.state = _end(w, conversation, index)
             continue
         mark = "<|user|>" if role == "user" else "<|observation|>"
-        _turn(w, "" if ended else mark, message.text, index)
-        ended = False
+        _turn(w, "" if w.state else mark, message.text, index)
+        w.state = False
     if generate:
         w.mark("<|assistant|>", "frame")
     return w.done()
@@ -159,9 +163,11 @@ def _turn(w: Writer, mark: str, text: str, index: int) -> None:
 
 def _end(w: Writer, conversation: Conversation, index: int) -> bool:
     """The next role's mark, where the model writes it; whether it did."""
-    rest = [m for m in conversation.messages[index + 1 :] if m.role != "system"]
-    calls = conversation.messages[index].tool_calls
-    following = {"user": "<|user|>", "tool": "<|observation|>"}.get(rest[0].role if rest else "")
+    messages = conversation.messages
+    rest = (messages[i].role for i in range(index + 1, len(messages)))
+    role = next((role for role in rest if role != "system"), "")
+    calls = messages[index].tool_calls
+    following = {"user": "<|user|>", "tool": "<|observation|>"}.get(role)
     if following is None or bool(calls) != (following == "<|observation|>"):
         return False
     w.mark(following, "written", index)

@@ -14,6 +14,7 @@ from antiphon.formats._render import (
     Writer,
     inline_reasoning,
     is_first_result,
+    last_user,
     refuse_images,
     spec_json,
     with_parts,
@@ -122,22 +123,43 @@ class Glm(Protocol):
         """What stands before the tools."""
         ...
 
-    def reasoning_of(self, messages: Sequence[Message], index: int) -> str | None:
-        """The reasoning that a message shows again; ``None`` where it shows none."""
+    def reasoning_of(
+        self, message: Message, messages: Sequence[Message], index: int, last: int
+    ) -> str | None:
+        """The reasoning that a message shows again; ``None`` where it shows none.
+
+        Args:
+            message: The message, its reasoning apart from its text.
+            messages: All messages.
+            index: Its position.
+            last: The position of the last user message.
+        """
         ...
 
 
-def render(fmt: Glm, conversation: Conversation, *, generate: bool) -> Rendered:
-    """A conversation in one of the families."""
+def render(
+    fmt: Glm, conversation: Conversation, *, generate: bool, far_sighted: bool = False
+) -> Rendered:
+    """A conversation in one of the families.
+
+    Args:
+        fmt: The family.
+        conversation: What to write.
+        generate: Whether the model writes next.
+        far_sighted: Whether a message's text depends on more than the next message's role.
+    """
     w = Writer(fmt.name, SPECIALS)
     style = fmt.style
     messages = conversation.messages
     refuse_images(w, messages)
     w.put("[gMASK]<sop>" + fmt.head(), "frame")
     _tools(w, style, conversation.tools)
-    for index, message in enumerate(messages):
+    last = last_user(messages)
+    known = None if far_sighted else fmt
+    for index in w.walk(known, messages, tools=conversation.tools, shown_from=last):
+        message = messages[index]
         if message.role == "assistant":
-            _assistant(w, fmt, conversation, index)
+            _assistant(w, fmt, conversation, index, last)
         elif message.role == "tool":
             _result(w, style, messages, index)
         else:
@@ -196,10 +218,10 @@ def _tool_text(spec: ToolSpec, style: Style) -> str:
     return "\n" + dump_json({k: v for k, v in function.items() if k not in hidden})
 
 
-def _assistant(w: Writer, fmt: Glm, conversation: Conversation, index: int) -> None:
+def _assistant(w: Writer, fmt: Glm, conversation: Conversation, index: int, last: int) -> None:
     style, messages = fmt.style, conversation.messages
     message = inline_reasoning(messages[index])
-    shown = fmt.reasoning_of([*messages[:index], message, *messages[index + 1 :]], index)
+    shown = fmt.reasoning_of(message, messages, index, last)
     reasoning = (shown or "").strip() if style.trims else shown or ""
     text = message.text.strip()
     if (reasoning, text) != (messages[index].reasoning, messages[index].text):
@@ -243,8 +265,3 @@ def _result(w: Writer, style: Style, messages: Sequence[Message], index: int) ->
     w.put(f"{feed}<tool_response>{feed}", "frame", index)
     w.text(messages[index].text, "given", index)
     w.put(f"{feed}</tool_response>", "frame", index)
-
-
-def last_user(messages: Sequence[Message]) -> int:
-    """The position of the last user message; -1 without one."""
-    return max((i for i, m in enumerate(messages) if m.role == "user"), default=-1)

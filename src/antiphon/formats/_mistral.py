@@ -36,13 +36,15 @@ def with_ids(w: Writer, conversation: Conversation) -> tuple[Message, ...]:
         if message.role == "assistant":
             calls: list[ToolCall] = []
             for call in message.tool_calls:
-                calls.append(replace(call, id=call.id or f"call{n_calls:05}"))
+                calls.append(call if call.id else replace(call, id=f"call{n_calls:05}"))
                 n_calls += 1
             waiting = [call.id for call in calls]
-            message = replace(message, tool_calls=tuple(calls))
+            if not all(call.id for call in message.tool_calls):
+                message = replace(message, tool_calls=tuple(calls))
         elif message.role == "tool":
             following = waiting.pop(0) if waiting else ""
-            message = replace(message, tool_call_id=message.tool_call_id or following)
+            if not message.tool_call_id:
+                message = replace(message, tool_call_id=following)
         ids = [call.id for call in message.tool_calls]
         ids += [message.tool_call_id] if message.role == "tool" else []
         for id in ids:
@@ -65,11 +67,6 @@ def _check_turns(w: Writer, messages: Sequence[Message]) -> None:
                 f"roles must take turns; expected {wanted!r}, got {message.role!r}", index
             )
         wanted = "assistant" if wanted == "user" else "user"
-
-
-def last_user(messages: Sequence[Message]) -> int:
-    """The position of the last user message; -1 if there is none."""
-    return max((i for i, m in enumerate(messages) if m.role == "user"), default=-1)
 
 
 def tool_json(spec: ToolSpec) -> str:

@@ -13,6 +13,7 @@ from antiphon.formats._render import (
     invalid_text,
     is_first_result,
     is_last_result,
+    of_tools,
     spec_json,
     with_parts,
 )
@@ -54,7 +55,7 @@ def tools_text(tools: Sequence[ToolSpec]) -> str:
 def write_tools(w: Writer, tools: Sequence[ToolSpec], index: int | None) -> None:
     """The tools in the system turn: what a tool says of itself is data, the marks are the
     family's."""
-    head, _, tail = tools_text(tools).partition("<tools></tools> XML tags:\n")
+    head, _, tail = of_tools(tools_text, tools).partition("<tools></tools> XML tags:\n")
     w.text(head + "<tools></tools> XML tags:\n", "frame", index)
     listing, _, instruction = tail.rpartition("\n</tools>\n\n")
     w.text(listing + "\n</tools>\n\n", "frame", index)

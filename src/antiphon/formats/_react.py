@@ -158,10 +158,10 @@ def render(
         w.text(system or "", "given", index)
         w.text(("\n\n" if system and prompt else "") + prompt, "frame", index)
         turns.finish(w, "system", index)
-    is_open = False
-    for index in range(first, len(messages)):
-        is_open = _message(w, conversation, index, turns, arguments, is_open=is_open)
-    if generate and not is_open:
+    w.state = False  # whether an assistant's turn is still open
+    for index in w.walk((w.family, turns, arguments), messages, first, tools=conversation.tools):
+        w.state = _message(w, conversation, index, turns, arguments, is_open=w.state)
+    if generate and not w.state:
         turns.begin(w, "assistant", None)
     elif not generate and turns.between and w.pieces and w.pieces[-1].text == turns.between:
         w.pieces.pop()

@@ -3,16 +3,19 @@
 A family's ``render`` is a walk over messages that calls a `Writer`.  Nothing here knows a family.
 """
 
+import operator
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Any, cast
 
 from antiphon.errors import RenderError
 from antiphon.formats._scan import Parser, Syntax, suspicious
 from antiphon.formats._types import Author, Piece, Rendered, Start
 from antiphon.messages import (
     Conversation,
+    ImagePart,
     Message,
     Part,
     TextPart,
@@ -21,6 +24,9 @@ from antiphon.messages import (
     ToolSpec,
     dump_json,
 )
+
+# Makes a piece without a call of Python's, in half the time.  `Any`: typeshed leaves it unknown.
+_new: Callable[..., Piece] = cast("Any", tuple).__new__
 
 
 @dataclass(slots=True)
@@ -35,21 +41,66 @@ class Writer:
     """What was written so far."""
     changed: list[int] = field(default_factory=list[int])
     """Messages that are not written as they once were."""
+    state: Any = None
+    """What a family carries from one message to the next; never changed in place."""
 
     def mark(self, text: str, author: Author, message: int | None = None) -> None:
         """A special token."""
-        self.pieces.append(Piece(text, author, message, special=True))
+        self.pieces.append(_new(Piece, (text, author, message, True)))
 
     def text(self, text: str, author: Author, message: int | None = None) -> None:
         """Text that never becomes a special token."""
         if text:
-            self.pieces.append(Piece(text, author, message))
+            self.pieces.append(_new(Piece, (text, author, message, False)))
 
     def put(self, text: str, author: Author, message: int | None = None) -> None:
         """The family's own text, in which its marks are special tokens."""
         pieces = self.pieces
         for part, is_mark in _split(self.specials, text):
-            pieces.append(Piece(part, author, message, is_mark))
+            pieces.append(_new(Piece, (part, author, message, is_mark)))
+
+    def walk(
+        self,
+        format: Hashable | None,
+        messages: Sequence[Message],
+        first: int = 0,
+        *,
+        tools: tuple[ToolSpec, ...] = (),
+        shown_from: int = 0,
+    ) -> Iterator[int]:
+        """The positions of the messages to write; what was written before is not written again.
+
+        A run renders its conversation at every step, a little longer each time.  The pieces of the
+        messages that were the same objects last time, and whose next message was, are taken over.
+        So a message's text may depend on the format, the tools, the messages up to the next one,
+        `state`, and on which side of `shown_from` it stands; on nothing else that is behind it.
+
+        Args:
+            format: Whose text it is; ``None`` where a message's text depends on more than that.
+            messages: The conversation's messages, as they are written.
+            first: Where to begin.
+            tools: The tools on offer.
+            shown_from: From where on reasoning is shown again, or whatever else the position of
+                a later message decides.
+        """
+        if format is None or first >= len(messages):
+            yield from range(first, len(messages))
+            return
+        slot = _slot(format, id(messages[first]))
+        known = slot[0] if slot else _NOTHING
+        n = known.shared(messages, tools, first, shown_from)
+        n_pieces, n_changed = len(self.pieces), len(self.changed)
+        marks = known.marks[:n]
+        if marks:
+            self.pieces += known.pieces[: marks[-1][0]]
+            self.changed += known.changed[: marks[-1][1]]
+            self.state = marks[-1][2]
+        for index in range(first + n, len(messages)):
+            yield index
+            so_far = len(self.pieces) - n_pieces, len(self.changed) - n_changed, self.state
+            marks.append(so_far)
+        pieces, changed = self.pieces[n_pieces:], self.changed[n_changed:]
+        slot[:] = [_Walked(tuple(messages), tools, first, shown_from, pieces, changed, marks)]
 
     def done(self, *, start: Start = "content") -> Rendered:
         """The rendering."""
@@ -58,6 +109,44 @@ class Writer:
     def refuse(self, what: str, index: int | None = None) -> RenderError:
         """A refusal, as a value to raise."""
         return RenderError(what, format=self.family, index=index)
+
+
+@dataclass(frozen=True, slots=True)
+class _Walked:
+    """What was written of a conversation, to be taken over by a longer one."""
+
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSpec, ...]
+    first: int
+    shown_from: int
+    pieces: list[Piece]
+    changed: list[int]
+    marks: list[tuple[int, int, Any]]
+    """Behind each message: the number of pieces, of changed messages, and the state."""
+
+    def shared(
+        self, messages: Sequence[Message], tools: tuple[ToolSpec, ...], first: int, shown_from: int
+    ) -> int:
+        """How many messages from `first` on are written as they were."""
+        if first != self.first or len(tools) != len(self.tools):
+            return 0
+        if not all(map(operator.is_, tools, self.tools)):
+            return 0
+        same = map(operator.is_, messages, self.messages)
+        n = next((i for i, is_same in enumerate(same) if not is_same), None)
+        n = (min(len(messages), len(self.messages)) if n is None else n) - 1
+        if shown_from != self.shown_from:
+            n = min(n, shown_from, self.shown_from)
+        return max(0, n - first)
+
+
+_NOTHING = _Walked((), (), 0, 0, [], [], [])
+
+
+@lru_cache(maxsize=64)
+def _slot(format: Hashable, anchor: int) -> list[_Walked]:
+    """The last walk of a format from a first message, told by its identity; empty before it."""
+    return []
 
 
 @lru_cache(maxsize=2048)
@@ -87,11 +176,11 @@ class Turns:
 
     def role(self, role: str) -> str:
         """A role as the family spells it."""
-        return dict(self.roles).get(role, role)
+        return dict(self.roles).get(role, role) if self.roles else role
 
     def begin(self, w: Writer, role: str, message: int | None) -> None:
         """Open a turn."""
-        w.put(self.open.format(role=self.role(role)), "frame", message)
+        w.put(self.open.replace("{role}", self.role(role)), "frame", message)
 
     def finish(self, w: Writer, role: str, message: int | None) -> None:
         """End a turn; an assistant writes the mark itself."""
@@ -112,6 +201,24 @@ def spec_json(spec: ToolSpec) -> str:
     """A tool as templates print it: the JSON that it came as."""
     openai = spec.to_openai()
     return dump_json(openai if spec.wrapped else openai["function"])
+
+
+def of_tools(write: Callable[[Sequence[ToolSpec]], str], tools: Sequence[ToolSpec]) -> str:
+    """What `write` makes of the tools; remembered for the next step, which has the same ones."""
+    if not tools:
+        return write(tools)
+    slot = _texts(write, id(tools[0]))
+    if slot and len(slot[0][0]) == len(tools) and all(map(operator.is_, slot[0][0], tools)):
+        return slot[0][1]
+    text = write(tools)
+    slot[:] = [(tuple(tools), text)]
+    return text
+
+
+@lru_cache(maxsize=64)
+def _texts(write: Hashable, anchor: int) -> list[tuple[tuple[ToolSpec, ...], str]]:
+    """The last tools that began with one, told by its identity, and what was made of them."""
+    return []
 
 
 def call_json(call: ToolCall, *, name: str = "name", arguments: str = "arguments") -> str:
@@ -135,6 +242,14 @@ def is_first_result(messages: Sequence[Message], index: int) -> bool:
 def is_last_result(messages: Sequence[Message], index: int) -> bool:
     """Whether a tool message ends a run of them."""
     return index + 1 == len(messages) or messages[index + 1].role != "tool"
+
+
+def last_user(messages: Sequence[Message]) -> int:
+    """The position of the last user message; -1 without one."""
+    for index in range(len(messages) - 1, -1, -1):
+        if messages[index].role == "user":
+            return index
+    return -1
 
 
 def last_query(messages: Sequence[Message]) -> int | None:
@@ -172,8 +287,9 @@ def refuse_images(w: Writer, messages: Iterable[Message]) -> None:
         RenderError: A message holds an image.
     """
     for index, message in enumerate(messages):
-        if message.images:
-            raise w.refuse("images cannot be shown; this family reads text only", index)
+        for part in message.parts:
+            if isinstance(part, ImagePart):
+                raise w.refuse("images cannot be shown; this family reads text only", index)
 
 
 def with_parts(message: Message, *, reasoning: str, text: str) -> Message:
@@ -181,7 +297,7 @@ def with_parts(message: Message, *, reasoning: str, text: str) -> Message:
     parts: tuple[Part, ...] = (ThinkingPart(reasoning),) if reasoning else ()
     if text:
         parts = (*parts, TextPart(text))
-    return replace(message, parts=parts)
+    return message if parts == message.parts else replace(message, parts=parts)
 
 
 def inline_reasoning(
@@ -189,9 +305,10 @@ def inline_reasoning(
 ) -> Message:
     """A message whose reasoning stands inside its text, as some rows have it, with the two
     apart."""
-    if message.reasoning or not message.text.lstrip().startswith(open):
+    text = message.text
+    if open not in text or message.reasoning or not text.lstrip().startswith(open):
         return message
-    head, found, tail = message.text.partition(close)
+    head, found, tail = text.partition(close)
     if not found:
         return message
     return with_parts(

@@ -11,7 +11,7 @@ It knows no family and no argument syntax.  Cost is linear in the text.
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Protocol
 
@@ -114,6 +114,14 @@ class Syntax:
     nothing where there is none."""
     lead: str = ""
     """White space of the family's at the start of a message."""
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        parts = (getattr(self, f.name) for f in fields(self) if f.compare)
+        object.__setattr__(self, "_hash", hash(tuple(parts)))
+
+    def __hash__(self) -> int:  # tables made of it are looked up by it, at every message
+        return self._hash
 
 
 _BARE = ("{", "[", "```")

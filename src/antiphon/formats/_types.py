@@ -11,7 +11,7 @@ Life of a completion: ``prompt = fmt.render(conversation, generate=True)``; the 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from antiphon.formats._grammar import Grammar
 from antiphon.messages import Conversation, Delta, JsonObject, Message, ToolSpec
@@ -21,9 +21,12 @@ Start = Literal["content", "reasoning"]
 ToolChoice = str  # "auto", "none", "required", or the name of one tool
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A stretch of rendered text with one author."""
+class Piece(NamedTuple):
+    """A stretch of rendered text with one author.
+
+    A named tuple, as a long conversation has thousands and a frozen dataclass takes four times as
+    long to make.
+    """
 
     text: str
     """The text, exactly."""
@@ -50,7 +53,7 @@ class Rendered:
     @cached_property
     def text(self) -> str:
         """The whole text."""
-        return "".join(piece.text for piece in self.pieces)
+        return "".join([piece.text for piece in self.pieces])
 
     @cached_property
     def runs(self) -> tuple[tuple[Piece, ...], ...]:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from antiphon.formats import _deepseek as ds
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm
-from antiphon.formats._render import Writer, check_written, refuse_images
+from antiphon.formats._render import Writer, check_written, of_tools, refuse_images
 from antiphon.formats._scan import Syntax
 from antiphon.formats._types import Rendered
 from antiphon.messages import Conversation, ToolSpec, dump_json
@@ -72,10 +72,11 @@ class DeepSeekV31(Family):
         w.mark(ds.BOS, "frame")
         ds.write_system(w, messages)
         if conversation.tools:
-            w.text("\n\n" + _listing(conversation.tools), "frame")
+            w.text("\n\n" + of_tools(_listing, conversation.tools), "frame")
             w.put(_HOW, "frame")
-        role = ""
-        for index, message in enumerate(messages):
+        w.state = ""  # the role before, system messages left out
+        for index in w.walk(self, messages, tools=conversation.tools):
+            message, role = messages[index], w.state
             if message.role == "user":
                 w.mark(ds.USER, "frame", index)
                 w.text(message.text, "given", index)
@@ -83,8 +84,8 @@ class DeepSeekV31(Family):
                 ds.write_result(w, message, index)
             elif message.role == "assistant":
                 self._assistant(w, conversation, index, opens=role == "user")
-            role = role if message.role == "system" else message.role
-        if generate and role == "user":
+            w.state = role if message.role == "system" else message.role
+        if generate and w.state == "user":
             w.mark(ds.ASSISTANT, "frame")
             w.mark("<think>" if self.thinking else "</think>", "frame")
             return w.done(start="reasoning" if self.thinking else "content")

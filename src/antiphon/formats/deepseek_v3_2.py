@@ -33,6 +33,7 @@ from antiphon.formats._render import (
     inline_reasoning,
     is_first_result,
     is_last_result,
+    last_user,
     refuse_images,
     split_system,
     with_parts,
@@ -112,10 +113,10 @@ class DeepSeekV32(Family):
         w.put("<｜begin▁of▁sentence｜>", "frame")
         w.text(system or "", "given", 0)
         _tools(w, conversation.tools)
-        last_user = max((i for i, m in enumerate(messages) if m.role == "user"), default=-1)
-        for index in range(first, len(messages)):
+        query = last_user(messages)
+        for index in w.walk(self, messages, first, tools=conversation.tools, shown_from=query):
             message = messages[index]
-            thinks = self.thinking and index >= last_user
+            thinks = self.thinking and index >= query
             match message.role:
                 case "system":
                     w.text(message.text, "given", index)

@@ -27,6 +27,7 @@ from antiphon.formats._render import (
     Writer,
     check_written,
     inline_reasoning,
+    last_user,
     with_parts,
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
@@ -81,17 +82,15 @@ class Gemma4(Family):
         first = int(bool(messages) and messages[0].role == "system")
         w.mark("<bos>", "frame")
         self._system(w, conversation, first)
-        users = [i for i, m in enumerate(messages) if m.role == "user"]
-        for index in range(first, len(messages)):
+        query = last_user(messages)
+        for index in w.walk(self, messages, first, tools=conversation.tools, shown_from=query):
             message = messages[index]
             before = messages[index - 1].role if index > first else ""
             match message.role:
                 case "assistant":
                     if before not in ("assistant", "tool"):
                         w.put("<|turn>model\n", "frame", index)
-                    keep = index > max(users, default=-1) or (
-                        self.preserve_thinking and bool(message.tool_calls)
-                    )
+                    keep = index > query or (self.preserve_thinking and bool(message.tool_calls))
                     self._assistant(w, conversation, index, keep=keep)
                 case "tool":
                     _result(w, messages, index)

@@ -66,10 +66,11 @@ class Glm45(Family):
         """What stands before the tools."""
         return ""
 
-    def reasoning_of(self, messages: Sequence[Message], index: int) -> str | None:
+    def reasoning_of(
+        self, message: Message, messages: Sequence[Message], index: int, last: int
+    ) -> str | None:
         """The reasoning that a message shows again; ``None`` where it shows none."""
-        shows = index > glm.last_user(messages) and messages[index].reasoning
-        return messages[index].reasoning if shows else None
+        return message.reasoning or None if index > last else None
 
     def render(self, conversation: Conversation, *, generate: bool = False) -> Rendered:
         """The conversation as text. See `Format.render`."""

@@ -61,10 +61,11 @@ class Glm47(Family):
         """What stands before the tools."""
         return ""
 
-    def reasoning_of(self, messages: Sequence[Message], index: int) -> str | None:
+    def reasoning_of(
+        self, message: Message, messages: Sequence[Message], index: int, last: int
+    ) -> str | None:
         """The reasoning that a message shows again; ``None`` where it shows none."""
-        shows = self.preserve or index > glm.last_user(messages)
-        return messages[index].reasoning or None if shows else None
+        return message.reasoning or None if self.preserve or index > last else None
 
     def render(self, conversation: Conversation, *, generate: bool = False) -> Rendered:
         """The conversation as text. See `Format.render`."""

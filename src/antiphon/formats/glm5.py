@@ -92,13 +92,14 @@ class Glm5(Family):
         effort = "max" if self.version == "5.2" and self.effort == "low" else self.effort
         return f"<|system|>Reasoning Effort: {effort.capitalize()}"
 
-    def reasoning_of(self, messages: Sequence[Message], index: int) -> str | None:
+    def reasoning_of(
+        self, message: Message, messages: Sequence[Message], index: int, last: int
+    ) -> str | None:
         """The reasoning that a message shows again; ``None`` where it shows none."""
-        last = glm.last_user(messages)
         if not self._keeps and index <= last:
             return None
-        if messages[index].reasoning:
-            return messages[index].reasoning
+        if message.reasoning:
+            return message.reasoning
         # 5.1 shows an empty block where the model was asked to reason, or did in the same turn.
         asked = self.version == "5.1" and (
             self.asks if index > last else _reasoned(messages, index)
@@ -109,18 +110,18 @@ class Glm5(Family):
         """The conversation as text. See `Format.render`."""
         if self.version == "5.3":
             conversation = replace(conversation, messages=_in_order(conversation.messages))
-        return glm.render(self, conversation, generate=generate)
+        far_sighted = self.version == "5.1" and self._keeps
+        return glm.render(self, conversation, generate=generate, far_sighted=far_sighted)
 
 
 def _reasoned(messages: Sequence[Message], index: int) -> bool:
     """Whether any message of the same turn has reasoning."""
-    start = glm.last_user(messages[:index])
-    for message in messages[start + 1 :]:
-        if message.role == "user":
-            return False
-        if message.role == "assistant" and message.reasoning:
-            return True
-    return False
+    start, end = index, index + 1
+    while start and messages[start - 1].role != "user":
+        start -= 1
+    while end < len(messages) and messages[end].role != "user":
+        end += 1
+    return any(m.role == "assistant" and m.reasoning for m in messages[start:end])
 
 
 def _in_order(messages: Sequence[Message]) -> tuple[Message, ...]:

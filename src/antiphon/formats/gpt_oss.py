@@ -111,7 +111,9 @@ class GptOss(Family):
         system, first = split_system(conversation)
         self._system(w, conversation, system or "", 0 if first else None)
         answers = [i for i, m in enumerate(messages) if m.role == "assistant" and not m.tool_calls]
-        for index in range(first, len(messages)):
+        last = max(answers, default=-1)
+        w.state = ""  # the tool that was called last
+        for index in w.walk(self, messages, first, tools=conversation.tools, shown_from=last):
             message = messages[index]
             match message.role:
                 case "system":
@@ -126,8 +128,9 @@ class GptOss(Family):
                     _result(w, conversation, index)
                 case "assistant":
                     final = index + 1 == len(messages) and not generate
-                    shown = final or (bool(message.tool_calls) and index > max(answers, default=-1))
+                    shown = final or (bool(message.tool_calls) and index > last)
                     self._assistant(w, conversation, index, shown=shown, final=final)
+                    w.state = message.tool_calls[0].name if message.tool_calls else ""
         if generate:
             w.put(f"{START}assistant", "frame")
         return w.done()
@@ -202,10 +205,7 @@ class GptOss(Family):
 
 def _result(w: Writer, conversation: Conversation, index: int) -> None:
     """A result under the name of the tool that was called last."""
-    name = ""
-    for message in conversation.messages[:index]:
-        if message.role == "assistant":
-            name = message.tool_calls[0].name if message.tool_calls else ""
+    name: str = w.state
     if not name:
         raise w.refuse("a result must follow a call; add the call or drop the result", index)
     message: Message = conversation.messages[index]

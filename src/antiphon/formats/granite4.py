@@ -86,7 +86,8 @@ class Granite4(Family):
         messages = conversation.messages
         refuse_images(w, messages)
         self._system(w, conversation)
-        for index in range(split_system(conversation)[1], len(messages)):
+        first = split_system(conversation)[1]
+        for index in w.walk(self, messages, first, tools=conversation.tools):
             self._message(w, conversation, index)
         if generate:
             TURNS.begin(w, "assistant", None)

@@ -68,7 +68,8 @@ class Hermes(Family):
         if not self.vision:
             refuse_images(w, messages)
         self._system(w, conversation)
-        for index in range(1 if split_system(conversation)[1] else 0, len(messages)):
+        first = split_system(conversation)[1]
+        for index in w.walk(self, messages, first, tools=conversation.tools):
             self._message(w, conversation, index)
         if generate:
             CHATML.begin(w, "assistant", None)

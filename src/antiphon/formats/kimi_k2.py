@@ -21,7 +21,7 @@ an n into results, is left out.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from antiphon.formats._family import Family
@@ -32,13 +32,14 @@ from antiphon.formats._render import (
     Writer,
     check_written,
     inline_reasoning,
+    of_tools,
     refuse_images,
     with_parts,
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
 from antiphon.formats._schema_grammar import arguments_node
 from antiphon.formats._types import Rendered
-from antiphon.messages import Conversation, ImagePart, Message, ToolCall, ToolSpec, dump_json
+from antiphon.messages import Conversation, ImagePart, Message, ToolSpec, dump_json
 
 Edition = Literal["instruct", "thinking", "k2_5"]
 
@@ -67,32 +68,30 @@ _SYNTAX = Syntax(
 )
 
 
-@dataclass(slots=True)
-class _Ids:
-    """The ids of calls as they are counted, and of which call each is."""
-
-    n: int = 0
-    shown: dict[str, str] = field(default_factory=dict[str, str])
-    waiting: list[str] = field(default_factory=list[str])
-
-    def of_call(self, call: ToolCall) -> str:
-        """The id of the next call."""
-        own = re.fullmatch(rf"functions\.{re.escape(call.name)}:[0-9]+", call.id)
-        id = call.id if own else f"functions.{call.name}:{self.n}"
-        self.n += 1
-        self.waiting.append(id)
-        if call.id:
-            self.shown[call.id] = id
-        return id
-
-    def of_result(self, message: Message) -> str:
-        """The id that a result answers: by its own, else in order."""
-        id = self.shown.get(message.tool_call_id, "")
-        if id in self.waiting:
-            self.waiting.remove(id)
-        elif not id and self.waiting:
-            id = self.waiting.pop(0)
-        return id or f"functions.{message.name or 'unknown'}:{self.n}"
+def _ids(messages: Sequence[Message]) -> list[list[str]]:
+    """For each message, the ids of its calls as they are counted, or the id that it answers: by
+    its own, else in order."""
+    n, found = 0, list[list[str]]()
+    shown: dict[str, str] = {}
+    waiting: dict[str, None] = {}
+    for message in messages:
+        ids: list[str] = []
+        for call in message.tool_calls:
+            head, _, number = call.id.rpartition(":")
+            own = head == f"functions.{call.name}" and number.isascii() and number.isdecimal()
+            ids.append(call.id if own else f"functions.{call.name}:{n}")
+            n += 1
+            waiting[ids[-1]] = None
+            if call.id:
+                shown[call.id] = ids[-1]
+        if message.role == "tool":
+            id = shown.get(message.tool_call_id, "")
+            if not id and waiting:
+                id = next(iter(waiting))
+            waiting.pop(id, None)
+            ids.append(id or f"functions.{message.name or 'unknown'}:{n}")
+        found.append(ids)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,16 +147,17 @@ class KimiK2(Family):
         if self.edition != "k2_5":
             refuse_images(w, messages)
         self._system(w, conversation)
-        ids = _Ids()
+        ids = _ids(messages)
         shown_from = self._shown_from(messages)
-        for index, message in enumerate(messages):
+        for index in w.walk(self, messages, tools=conversation.tools, shown_from=shown_from):
+            message = messages[index]
             _open(w, message.role, index)
             if message.role == "assistant":
-                self._assistant(w, conversation, index, ids, shown=index >= shown_from)
+                self._assistant(w, conversation, index, ids[index], shown=index >= shown_from)
                 w.mark("<|im_end|>", "written", index)
                 continue
             if message.role == "tool":
-                w.text(f"## Return of {ids.of_result(message)}\n", "frame", index)
+                w.text(f"## Return of {ids[index][0]}\n", "frame", index)
             _content(w, message, index)
             w.mark("<|im_end|>", "frame", index)
         if not generate:
@@ -180,7 +180,7 @@ class KimiK2(Family):
 
     def _listing(self, tools: Sequence[ToolSpec]) -> str:
         if self.edition == "k2_5":
-            return tools_text(tools)
+            return of_tools(tools_text, tools)
         return dump_json([tool.to_openai() for tool in tools])
 
     def _shown_from(self, messages: Sequence[Message]) -> int:
@@ -191,7 +191,7 @@ class KimiK2(Family):
         return 1 + (answers[0] if self.edition == "thinking" else answers[-1])
 
     def _assistant(
-        self, w: Writer, conversation: Conversation, index: int, ids: _Ids, *, shown: bool
+        self, w: Writer, conversation: Conversation, index: int, ids: list[str], *, shown: bool
     ) -> None:
         message = inline_reasoning(conversation.messages[index])
         reasons = self.edition == "thinking" or (self.edition == "k2_5" and self.thinking)
@@ -240,13 +240,13 @@ def _content(w: Writer, message: Message, index: int) -> None:
             w.text(part.text, "given", index)
 
 
-def _write_calls(w: Writer, message: Message, index: int, ids: _Ids) -> None:
+def _write_calls(w: Writer, message: Message, index: int, ids: list[str]) -> None:
     if not message.tool_calls and not message.invalid_tool_calls:
         return
     w.mark(_CALLS, "written", index)
-    for call in message.tool_calls:
+    for call, id in zip(message.tool_calls, ids, strict=True):
         w.mark(_CALL, "written", index)
-        w.text(ids.of_call(call), "written", index)
+        w.text(id, "written", index)
         w.mark(_ARGS, "written", index)
         w.text(dump_json(call.arguments), "written", index)
         w.mark(_CALL_END, "written", index)

@@ -23,7 +23,7 @@ from typing import Literal
 
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm
-from antiphon.formats._render import Writer, inline_reasoning, refuse_images, with_parts
+from antiphon.formats._render import Writer, inline_reasoning, of_tools, refuse_images, with_parts
 from antiphon.formats._scan import Block, Syntax, Thinking
 from antiphon.formats._tagged import Tagged, check_calls, write_calls
 from antiphon.formats._tagged_grammar import tagged_form
@@ -98,13 +98,14 @@ class KimiK3(Family):
         refuse_images(w, messages)
         if conversation.tools:
             _open(w, 'message role="system" type="tool-declare"', None)
-            w.text(_tools_text(conversation.tools), "frame")
+            w.text(of_tools(_tools_text, conversation.tools), "frame")
             _close_message(w, None)
         if self.thinking and self.effort is not None:
             _open(w, 'message role="system" type="thinking-effort"', None)
             w.text(_EFFORT.format(effort=self.effort), "frame")
             _close_message(w, None)
-        for index, message in enumerate(messages):
+        for index in w.walk(self, messages, tools=conversation.tools):
+            message = messages[index]
             if message.role == "assistant":
                 self._assistant(w, conversation, message, index)
                 continue

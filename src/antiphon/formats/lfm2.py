@@ -23,6 +23,7 @@ from antiphon.formats._render import (
     Writer,
     check_written,
     inline_reasoning,
+    last_user,
     refuse_images,
     split_system,
     with_parts,
@@ -121,12 +122,12 @@ class LFM2(Family):
                 w.text("\n" if system else "", "frame", index)
                 self._tools(w, conversation, index)
             CHATML.finish(w, "system", index)
-        users = [i for i, m in enumerate(messages) if m.role == "user"]
-        for index in range(first, len(messages)):
+        query = last_user(messages)
+        for index in w.walk(self, messages, first, tools=conversation.tools, shown_from=query):
             message = messages[index]
             CHATML.begin(w, message.role, index)
             if message.role == "assistant":
-                shown = self.preserve_thinking or index > max(users, default=-1)
+                shown = self.preserve_thinking or index > query
                 self._assistant(w, conversation, index, shown=shown and self.edition == "lfm2_5")
             elif message.role == "tool" and self.edition == "lfm2":
                 w.mark(_RESULT, "frame", index)

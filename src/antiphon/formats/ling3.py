@@ -112,7 +112,7 @@ class Ling3(Family):
         refuse_images(w, messages)
         system, first = split_system(conversation)
         self._system(w, system, conversation.tools, 0 if first else None)
-        for index in range(first, len(messages)):
+        for index in w.walk(self, messages, first, tools=conversation.tools):
             message = messages[index]
             if message.role == "assistant":
                 self._assistant(w, conversation, index)

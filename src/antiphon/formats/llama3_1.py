@@ -16,6 +16,7 @@ default date.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from antiphon.formats._family import Family
@@ -27,6 +28,7 @@ from antiphon.formats._render import (
     call_json,
     check_written,
     invalid_text,
+    of_tools,
     refuse_images,
     split_system,
     with_parts,
@@ -128,7 +130,7 @@ class Llama31(Family):
                 "tools stand in the first user message, and there is none; "
                 "add one or use tools_in_user_message=False"
             )
-        for index in range(first, len(messages)):
+        for index in w.walk(self, messages, first, tools=conversation.tools):
             before = conversation.tools if tools_here and index == first else ()
             self._message(w, conversation, index, before)
         if generate:
@@ -145,7 +147,7 @@ class Llama31(Family):
         today = f"Cutting Knowledge Date: December 2023\nToday Date: {self.date}\n\n"
         w.text(today, "frame", index)
         if conversation.tools and not self.tools_in_user_message:
-            w.text(_IN_SYSTEM + _listing(conversation.tools), "frame", index)
+            w.text(_IN_SYSTEM + of_tools(_listing, conversation.tools), "frame", index)
         w.text((system or "").strip(), "given", index)
         TURNS.finish(w, "system", index)
 
@@ -184,7 +186,7 @@ class Llama31(Family):
         check_written(w, _SYNTAX, message, index, since=since, tools=conversation.tools)
 
 
-def _listing(tools: tuple[ToolSpec, ...]) -> str:
+def _listing(tools: Sequence[ToolSpec]) -> str:
     specs = [t.to_openai() if t.wrapped else t.to_openai()["function"] for t in tools]
     return "".join(json.dumps(spec, indent=4, ensure_ascii=False) + "\n\n" for spec in specs)
 

@@ -114,7 +114,7 @@ class MiniCPM5(Family):
             _system(w, system, conversation.tools, 0 if first else None)
         query = last_query(messages)
         query = len(messages) - 1 if query is None else query
-        for index in range(first, len(messages)):
+        for index in w.walk(self, messages, first, tools=conversation.tools, shown_from=query):
             message = messages[index]
             if message.role == "assistant":
                 CHATML.begin(w, "assistant", index)

@@ -105,7 +105,7 @@ class MiniMaxM1(Family):
             listing = "".join(f"{spec_json(spec)}\n" for spec in conversation.tools)
             w.text(f"You are provided with these tools:\n<tools>\n{listing}{_HOW}", "frame")
             TURNS.finish(w, "system", None)
-        for index in range(first, len(messages)):
+        for index in w.walk(self, messages, first, tools=conversation.tools):
             self._message(w, conversation, index)
         if generate:
             TURNS.begin(w, "assistant", None)

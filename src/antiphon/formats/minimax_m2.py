@@ -30,6 +30,7 @@ from antiphon.formats._grammar import CallForm
 from antiphon.formats._render import (
     Writer,
     inline_reasoning,
+    last_user,
     refuse_images,
     split_system,
     with_parts,
@@ -117,10 +118,10 @@ class MiniMaxM2(Family):
             w, self.turns, "system", system, self._identity, conversation.tools, _HOW,
             index=0 if first else None,
         )  # fmt: skip
-        last_user = max((i for i, m in enumerate(messages) if m.role == "user"), default=-1)
-        for index in range(first, len(messages)):
+        query = last_user(messages)
+        for index in w.walk(self, messages, first, tools=conversation.tools, shown_from=query):
             if messages[index].role == "assistant":
-                self._assistant(w, conversation, index, shows=index > last_user)
+                self._assistant(w, conversation, index, shows=index > query)
             else:
                 minimax.write_given(w, self.turns, messages, index)
         if not generate:

@@ -117,7 +117,8 @@ class MiniMaxM3(Family):
             w, self.turns, "developer", system, "You are a helpful assistant.",
             conversation.tools, _HOW, index=0 if first else None,
         )  # fmt: skip
-        for index in range(first, len(conversation.messages)):
+        messages = conversation.messages
+        for index in w.walk(self, messages, first, tools=conversation.tools):
             if conversation.messages[index].role == "assistant":
                 self._assistant(w, conversation, index)
             else:

@@ -21,7 +21,7 @@ from antiphon.formats import _mistral as mistral
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm, Chars, Node, Rep, Rules, seq
 from antiphon.formats._readers import JsonCalls
-from antiphon.formats._render import Writer, check_written, refuse_images, with_parts
+from antiphon.formats._render import Writer, check_written, last_user, refuse_images, with_parts
 from antiphon.formats._scan import Block, Syntax
 from antiphon.formats._schema_grammar import arguments_node
 from antiphon.formats._types import Rendered
@@ -93,13 +93,15 @@ class Mistral(Family):
         w = Writer(self.name, self.specials)
         refuse_images(w, conversation.messages)
         messages = mistral.with_ids(w, conversation)
-        last = mistral.last_user(messages)
+        last = last_user(messages)
         w.mark("<s>", "frame")
-        for index, message in enumerate(messages):
+        if last != len(messages) - 1:
+            w.changed += [0] if messages and messages[0].role == "system" else []
+        for index in w.walk(self, conversation.messages, tools=conversation.tools, shown_from=last):
+            message = messages[index]
             match message.role:
                 case "system":
-                    if last != len(messages) - 1:
-                        w.changed.append(index)
+                    pass
                 case "user":
                     self._user(w, conversation, index, is_last=index == last)
                 case "tool":

@@ -18,7 +18,7 @@ from antiphon.formats import _mistral as mistral
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm, Chars, Node, Rep, Rules, seq
 from antiphon.formats._readers import NamedJson
-from antiphon.formats._render import Writer, check_written, refuse_images, with_parts
+from antiphon.formats._render import Writer, check_written, last_user, refuse_images, with_parts
 from antiphon.formats._scan import Block, Syntax, Thinking
 from antiphon.formats._schema_grammar import arguments_node
 from antiphon.formats._types import Rendered
@@ -142,7 +142,7 @@ class MistralV13(Family):
         w = Writer(self.name, self.specials)
         refuse_images(w, conversation.messages)
         messages = mistral.with_ids(w, conversation)
-        last = mistral.last_user(messages)
+        last = last_user(messages)
         w.mark("<s>", "frame")
         default = self.default_system
         if default is None:
@@ -151,7 +151,8 @@ class MistralV13(Family):
             w.mark("[SYSTEM_PROMPT]", "frame")
             w.text(default, "frame")
             w.mark("[/SYSTEM_PROMPT]", "frame")
-        for index, message in enumerate(messages):
+        for index in w.walk(self, conversation.messages, tools=conversation.tools, shown_from=last):
+            message = messages[index]
             match message.role:
                 case "system":
                     w.mark("[SYSTEM_PROMPT]", "frame", index)

@@ -116,7 +116,7 @@ class Pythonic(Family):
         refuse_images(w, messages)
         system, first = split_system(conversation)
         self._system(w, conversation, system, 0 if first else None)
-        for index in range(first, len(messages)):
+        for index in w.walk(self, messages, first, tools=conversation.tools):
             message = messages[index]
             TURNS.begin(w, message.role, index)
             if message.role == "assistant":

@@ -78,7 +78,7 @@ class Qwen25(Family):
             w.text("\n\n", "frame", index)
             qwen.write_tools(w, conversation.tools, index)
         CHATML.finish(w, "system", index)
-        for index in range(first, len(messages)):
+        for index in w.walk(self, messages, first, tools=conversation.tools):
             self._message(w, conversation, index)
         if generate:
             CHATML.begin(w, "assistant", None)

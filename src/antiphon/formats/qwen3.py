@@ -99,7 +99,7 @@ class Qwen3(Family):
                 qwen.write_tools(w, conversation.tools, index)
             CHATML.finish(w, "system", index)
         query = last_query(messages)
-        for index in range(first, len(messages)):
+        for index in w.walk(self, messages, first, tools=conversation.tools, shown_from=query):
             self._message(w, conversation, index, query)
         if not generate:
             return w.done()

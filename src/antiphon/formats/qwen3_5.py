@@ -36,6 +36,7 @@ from antiphon.formats._render import (
     Writer,
     inline_reasoning,
     last_query,
+    of_tools,
     spec_json,
     split_system,
     trimmed,
@@ -123,7 +124,8 @@ class Qwen35(Family):
         if query is None:
             raise w.refuse("a conversation needs a message of the user's; add one")
         self._system(w, conversation)
-        for index in range(split_system(conversation)[1], len(messages)):
+        first = split_system(conversation)[1]
+        for index in w.walk(self, messages, first, tools=conversation.tools, shown_from=query):
             self._message(w, conversation, index, query)
         if not generate:
             return w.done()
@@ -148,7 +150,7 @@ class Qwen35(Family):
         follows = bool(conversation.tools or system)
         w.text(effort + ("\n\n" if effort and follows else ""), "frame", index)
         if conversation.tools:
-            w.text(_tools_text(conversation.tools), "frame", index)
+            w.text(of_tools(_tools_text, conversation.tools), "frame", index)
             w.put(tags.HOW, "frame", index)
             w.text("\n\n" if system else "", "frame", index)
         w.text(system or "", "given", index)

@@ -20,7 +20,7 @@ Differs from upstream: nothing.
 Source: Qwen3-Coder's chat_template as xinference 4.1 ships it (``llm_family.json``).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -34,6 +34,7 @@ from antiphon.formats._render import (
     inline_reasoning,
     is_first_result,
     is_last_result,
+    of_tools,
     refuse_images,
     split_system,
     with_parts,
@@ -82,10 +83,10 @@ class Qwen3Coder(Family):
             CHATML.begin(w, "system", index)
             w.text(_IDENTITY if system is None else system, "given" if first else "frame", index)
             if conversation.tools:
-                w.text(_tools_text(conversation.tools), "frame", index)
+                w.text(of_tools(_tools_text, conversation.tools), "frame", index)
                 w.put(tags.HOW, "frame", index)
             CHATML.finish(w, "system", index)
-        for index in range(first, len(messages)):
+        for index in w.walk(self, messages, first, tools=conversation.tools):
             message = messages[index]
             if message.role == "assistant":
                 self._assistant(w, conversation, index)
@@ -131,7 +132,7 @@ def _result(w: Writer, messages: tuple[Message, ...], index: int) -> None:
         CHATML.finish(w, "user", index)
 
 
-def _tools_text(specs: tuple[ToolSpec, ...]) -> str:
+def _tools_text(specs: Sequence[ToolSpec]) -> str:
     listing = "".join(map(_tool_text, specs))
     return f"\n\nYou have access to the following functions:\n\n<tools>{listing}\n</tools>"
 

@@ -77,7 +77,7 @@ class Qwq(Family):
                 w.text("\n\n", "frame", index)
                 qwen.write_tools(w, conversation.tools, index)
             CHATML.finish(w, "system", index)
-        for index in range(first, len(messages)):
+        for index in w.walk(self, messages, first, tools=conversation.tools):
             message = messages[index]
             if message.role == "tool":
                 qwen.write_result(w, messages, index)

@@ -31,6 +31,7 @@ from antiphon.formats._render import (
     Turns,
     Writer,
     inline_reasoning,
+    of_tools,
     refuse_images,
     split_system,
     with_parts,
@@ -138,12 +139,12 @@ class SeedOss(Family):
             TURNS.begin(w, "system", index)
             w.text(_IDENTITY if system is None else system, "given" if first else "frame", index)
             if conversation.tools:
-                w.text(_tools_text(conversation.tools), "frame", index)
+                w.text(of_tools(_tools_text, conversation.tools), "frame", index)
                 w.put(_HOW, "frame", index)
             TURNS.finish(w, "system", index)
         if self.budget >= 0:
             self._budget(w)
-        for index in range(first, len(messages)):
+        for index in w.walk(self, messages, first, tools=conversation.tools):
             if messages[index].role == "assistant":
                 _assistant(w, conversation, index)
             else:

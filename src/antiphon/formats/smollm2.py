@@ -114,7 +114,7 @@ class SmolLM2(Family):
                 w.text("\n\n" if system else "", "frame", index)
                 w.text(self._tools_text(conversation.tools), "frame", index)
             CHATML.finish(w, "system", index)
-        for index in range(first, len(messages)):
+        for index in w.walk(self, messages, first, tools=conversation.tools):
             self._message(w, conversation, index)
         if generate:
             CHATML.begin(w, "assistant", None)

@@ -44,7 +44,10 @@ def dump_json(value: JsonValue) -> str:
     >>> dump_json({"city": "上海", "days": [1, 2]})
     '{"city": "上海", "days": [1, 2]}'
     """
-    return json.dumps(value, ensure_ascii=False)
+    return _encode(value)
+
+
+_encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would make one at each call
 
 
 def json_bytes(value: Any) -> bytes:

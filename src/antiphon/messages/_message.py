@@ -124,17 +124,20 @@ class Message:
     @property
     def text(self) -> str:
         """All text parts joined; ``""`` where there is none."""
-        return "".join(p.text for p in self.parts if isinstance(p, TextPart))
+        parts = self.parts
+        if len(parts) == 1 and isinstance(parts[0], TextPart):  # nearly always
+            return parts[0].text
+        return "".join([p.text for p in parts if isinstance(p, TextPart)])
 
     @property
     def reasoning(self) -> str:
         """All thinking parts joined; ``""`` where there is none."""
-        return "".join(p.text for p in self.parts if isinstance(p, ThinkingPart))
+        return "".join([p.text for p in self.parts if isinstance(p, ThinkingPart)])
 
     @property
     def images(self) -> tuple[ImagePart, ...]:
         """The image parts, in order."""
-        return tuple(p for p in self.parts if isinstance(p, ImagePart))
+        return tuple([p for p in self.parts if isinstance(p, ImagePart)])
 
     @classmethod
     def system(cls, text: str) -> "Message":

@@ -1,0 +1,224 @@
+"""The chat templates that families publish, from packages that ship them, and how to render them.
+
+Templates are other people's work and are not copied in.  A reference is ``trl:FILE`` or
+``xinference:FILE``, found where that package is installed (``pip install --no-deps trl
+xinference``: they are only read), or ``llama.cpp:FILE``, a file of ``models/templates`` in its
+source, found where the environment variable ``ANTIPHON_TEMPLATES`` names that folder.
+"""
+
+import importlib.util
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+import jinja2
+from jinja2.ext import Extension, loopcontrols
+from jinja2.nodes import CallBlock, Node
+from jinja2.parser import Parser
+from jinja2.sandbox import SandboxedEnvironment
+
+from antiphon.messages import Conversation, Message, message_to_row
+
+_FOLDERS = {"trl": "chat_templates", "xinference": "model/llm/models"}
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A family's published template, and what is passed to it."""
+
+    source: str
+    """``trl:FILE``, ``xinference:FILE`` or ``llama.cpp:FILE``."""
+    values: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What the template is rendered with besides messages and tools."""
+    ids: str = ""
+    """How a call's id is made, with ``{name}`` and ``{n}``, which counts over the conversation;
+    ``""`` keeps the conversation's own."""
+    reasoning: str = "reasoning_content"
+    """The key that the template reads reasoning from."""
+    names: bool = False
+    """Whether results carry the tool's name."""
+    text_arguments: bool = False
+    """Whether the template wants arguments as a JSON string."""
+    null_content: bool = False
+    """Whether an assistant without text has ``None`` for content; else ``""``."""
+
+
+def _trl(file: str, **values: Any) -> Published:
+    return Published(f"trl:{file}.jinja", values)
+
+
+def _xinference(file: str, **values: Any) -> Published:
+    return Published(f"xinference:{file}.json", values)
+
+
+def _llama_cpp(file: str, **values: Any) -> Published:
+    return Published(f"llama.cpp:{file}.jinja", values)
+
+
+def _text_arguments(published: Published) -> Published:
+    return replace(published, text_arguments=True)
+
+
+def _kimi(published: Published) -> Published:
+    return replace(published, ids="functions.{name}:{n}")
+
+
+_LLAMA: dict[str, Any] = {"bos_token": "<|begin_of_text|>", "date_string": "26 Jul 2024"}
+_LFM: dict[str, Any] = {"bos_token": "<|startoftext|>"}
+_MISTRAL: dict[str, Any] = {"bos_token": "<s>", "eos_token": "</s>"}
+_SEED: dict[str, Any] = {"bos_token": "<seed:bos>", "eos_token": "<seed:eos>"}
+
+PUBLISHED: dict[str, Published] = {
+    "chatglm4": _xinference("glm4-chat"),
+    "deepseek_r1": _xinference("deepseek-r1-0528"),
+    "deepseek_v3": _text_arguments(_xinference("deepseek-v3-0324")),
+    "deepseek_v3_1": _text_arguments(_xinference("Deepseek-V3.1", thinking=False)),
+    "deepseek_v3_1_thinking": _text_arguments(_xinference("Deepseek-V3.1", thinking=True)),
+    "gemma4": _trl("gemma4_v5", enable_thinking=False),
+    "gemma4_thinking": _trl("gemma4_v5", enable_thinking=True),
+    "glm4": _xinference("glm4-0414"),
+    "glm4_5": _trl("glm4moe", enable_thinking=False),
+    "glm4_5_thinking": _trl("glm4moe", enable_thinking=True),
+    "glm4_7": _xinference("GLM-4.7", enable_thinking=False),
+    "glm4_7_thinking": _xinference("GLM-4.7", enable_thinking=True),
+    "glm5_1": _xinference("glm-5.1", enable_thinking=False),
+    "glm5_2": _xinference("glm-5.2", enable_thinking=False),
+    "glm5_3": _xinference("glm-5.3", enable_thinking=False),
+    "gpt_oss": replace(_trl("gptoss"), reasoning="thinking"),
+    "granite4": _llama_cpp("ibm-granite-granite-4.0"),
+    "granite4_1": _llama_cpp("ibm-granite-granite-4.1"),
+    "kimi_k25": _kimi(_xinference("Kimi-K2.5", thinking=False)),
+    "kimi_k25_thinking": _kimi(_xinference("Kimi-K2.5", thinking=True)),
+    "kimi_k2_instruct": _kimi(_llama_cpp("Kimi-K2-Instruct")),
+    "kimi_k2_thinking": _kimi(_llama_cpp("Kimi-K2-Thinking")),
+    "lfm2": _trl("lfm2_v2", **_LFM),
+    "lfm2_5": _trl("lfm2_2_5_v2", **_LFM),
+    "ling3": _xinference("Ling-3.0-flash", enable_thinking=False),
+    "ling3_thinking": _xinference("Ling-3.0-flash", enable_thinking=True),
+    "llama3_2": _trl("llama3_2", **_LLAMA),
+    "minicpm5": _xinference("minicpm5-1b", enable_thinking=False),
+    "minicpm5_2b": _xinference("minicpm5-2b", enable_thinking=True),
+    "minimax_m1": _llama_cpp("MiniMax-M1"),
+    "minimax_m2": _xinference("MiniMax-M2"),
+    "minimax_m2_5": _xinference("MiniMax-M2.5"),
+    "minimax_m3": _xinference("MiniMax-M3"),
+    "minimax_m3_vl": _xinference("MiniMax-M3", thinking_mode="disabled"),
+    "mistral_2501": _xinference("mistral-instruct-v0.3", **_MISTRAL),
+    "mistral_nemo": _llama_cpp("mistralai-Mistral-Nemo-Instruct-2407", **_MISTRAL),
+    "mistral_small_3_2": _llama_cpp("Mistral-Small-3.2-24B-Instruct-2506", **_MISTRAL),
+    "qwen2_5": _trl("qwen2_5"),
+    "qwen3": _trl("qwen3", enable_thinking=False),
+    "qwen3_5": _xinference("qwen3.5", enable_thinking=False),
+    "qwen3_5_thinking": _xinference("qwen3.5", enable_thinking=True),
+    "qwen3_6": _trl("qwen3_6", preserve_thinking=True),
+    "qwen3_8": _trl("qwen3_8", enable_thinking=False),
+    "qwen3_coder": _xinference("Qwen3-Coder"),
+    "qwen3_hybrid": _trl("qwen3", enable_thinking=True),
+    "qwen3_nothinking": _trl("qwen3_instruct_2507"),
+    "qwen3_thinking": _xinference("Qwen3-Thinking"),
+    "qwq": _xinference("QwQ-32B"),
+    "seed_oss": _llama_cpp("ByteDance-Seed-OSS", thinking_budget=0, **_SEED),
+    "seed_oss_thinking": _llama_cpp("ByteDance-Seed-OSS", **_SEED),
+}
+"""The published template of each variant in `format_cases.VARIANTS` that has one."""
+
+
+class _Generation(Extension):
+    """The ``generation`` block of transformers, which only says what an assistant wrote."""
+
+    tags = {"generation"}  # noqa: RUF012 - as jinja2 declares it
+
+    def parse(self, parser: Parser) -> Node | list[Node]:
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+        return CallBlock(self.call_method("_whole"), [], [], body).set_lineno(line)
+
+    def _whole(self, caller: Callable[[], str]) -> str:
+        return caller()
+
+
+def _tojson(value: Any, ensure_ascii: bool = False, **options: Any) -> str:
+    return json.dumps(value, ensure_ascii=ensure_ascii, **options)
+
+
+def _refuse(message: str) -> None:
+    raise jinja2.TemplateError(message)
+
+
+def _today(format: str) -> str:
+    return "2025-06-30"
+
+
+@cache
+def _environment() -> SandboxedEnvironment:
+    """Templates as transformers renders them; some of llama.cpp's change lists in place."""
+    environment = SandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols]
+    )
+    environment.filters["tojson"] = _tojson
+    cast("dict[str, Any]", environment.globals).update(raise_exception=_refuse, strftime_now=_today)
+    return environment
+
+
+@cache
+def template(source: str) -> jinja2.Template | None:
+    """A published template by its reference; ``None`` where its package is not installed."""
+    package, _, file = source.partition(":")
+    folder = _folder(package)
+    if folder is None or not (folder / file).exists():
+        return None
+    text = (folder / file).read_text("utf-8")
+    if file.endswith(".json"):
+        editions = cast("list[dict[str, Any]]", json.loads(text))
+        text = str(editions[-1]["chat_template"])
+    return _environment().from_string(text)
+
+
+def _folder(package: str) -> Path | None:
+    if package == "llama.cpp":
+        named = os.environ.get("ANTIPHON_TEMPLATES")
+        return Path(named) if named else None
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        return None
+    return Path(spec.origin).parent / _FOLDERS[package]
+
+
+def given(published: Published, conversation: Conversation) -> dict[str, Any]:
+    """What a template is rendered with for a conversation."""
+    n, ids = 0, dict[str, str]()
+    messages: list[dict[str, Any]] = []
+    for message in conversation.messages:
+        row = _row(published, message)
+        for call in row.get("tool_calls", ()):
+            if published.ids:
+                new = published.ids.format(name=call["function"]["name"], n=n)
+                ids[call["id"]] = new
+                call["id"] = new
+                n += 1
+        if row["role"] == "tool":
+            row["tool_call_id"] = ids.get(row["tool_call_id"], row["tool_call_id"])
+        messages.append(row)
+    tools = [spec.to_openai() for spec in conversation.tools]
+    return {"messages": messages, "tools": tools or None, **published.values}
+
+
+def _row(published: Published, message: Message) -> dict[str, Any]:
+    row = cast("dict[str, Any]", message_to_row(message))
+    row.pop("is_error", None)
+    row["content"] = row.get("content") or (None if published.null_content else "")
+    if not published.names:
+        row.pop("name", None)
+    if "reasoning_content" in row:
+        row[published.reasoning] = row.pop("reasoning_content")
+    for call in row.get("tool_calls", ()):
+        arguments = call["function"]["arguments"]
+        if isinstance(arguments, str) and not published.text_arguments:
+            call["function"]["arguments"] = json.loads(arguments)
+        elif not isinstance(arguments, str) and published.text_arguments:
+            call["function"]["arguments"] = json.dumps(arguments, ensure_ascii=False)
+    return row
