@@ -1,10 +1,11 @@
 """Runs in a store: durable as they happen, gone on from, never run twice at once."""
 
-import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ import pytest
 from antiphon.agent import Agent, run_sync
 from antiphon.errors import DataError, ModelConnectionError, RunError, UnknownNameError, UsageError
 from antiphon.events import Event, Trajectory, event_to_row
-from antiphon.messages import Message, ToolCall
+from antiphon.messages import JsonObject, Message, ToolCall
 from antiphon.models import ScriptedModel
 from antiphon.store import SqliteStore, open_store
+from antiphon.store._sql import SqlJournal
 from antiphon.tools import RunContext, tool
+from store.places import AnyStore, Reopen
 
 ADD = Message.assistant("So:", tool_calls=[ToolCall("add", {"a": 1, "b": 2}, "c1")])
 TWO = Message.assistant(
@@ -31,11 +34,6 @@ def add(context: RunContext[Any], a: int, b: int) -> int:
     return a + b
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> SqliteStore:
-    return SqliteStore(tmp_path / "runs.db")
-
-
 def adder(*answers: Any, **options: Any) -> Agent:
     given: dict[str, Any] = {"tools": [add], "instructions": "Be brief."} | options
     return Agent(model=ScriptedModel(answers), **given)
@@ -47,7 +45,7 @@ def timeless(events: tuple[Event, ...]) -> list[dict[str, Any]]:
     ]
 
 
-def test_a_kept_run_is_the_run_itself(store: SqliteStore) -> None:
+def test_a_kept_run_is_the_run_itself(store: AnyStore) -> None:
     result = run_sync(adder(ADD, "", TWO, "3").run("go", store=store, metadata={"tag": 1}))
 
     kept = store.load(result.trajectory.id)
@@ -59,7 +57,7 @@ def test_a_kept_run_is_the_run_itself(store: SqliteStore) -> None:
     assert kept.metadata == {"tag": 1}
 
 
-def test_runs_are_listed_newest_first(store: SqliteStore) -> None:
+def test_runs_are_listed_newest_first(store: AnyStore) -> None:
     run_sync(adder("Hi.").run("one", store=store, session="s"))
     run_sync(adder(ModelConnectionError("gone")).run("two", store=store))
 
@@ -72,7 +70,7 @@ def test_runs_are_listed_newest_first(store: SqliteStore) -> None:
     assert [run.question for run in store.runs(session="s")] == ["one"]
 
 
-def test_a_session_remembers_what_was_said(store: SqliteStore) -> None:
+def test_a_session_remembers_what_was_said(store: AnyStore) -> None:
     run_sync(adder(ADD, "3").run("1+2?", store=store, session="s"))
 
     result = run_sync(adder("Three.").run("In words?", store=store, session="s"))
@@ -82,25 +80,25 @@ def test_a_session_remembers_what_was_said(store: SqliteStore) -> None:
     ]
 
 
-def cut(store: SqliteStore, run_id: str, n: int) -> Trajectory:
+def cut(reopen: Reopen, run_id: str, n: int) -> Trajectory:
     """What is left of a run whose process died after its first n entries."""
-    rows = store._db.execute(  # pyright: ignore[reportPrivateUsage]
-        "SELECT kind, row FROM entries WHERE run_id = ? ORDER BY n", (run_id,)
-    ).fetchall()
-    journal = store.begin(f"cut {n}")
-    for kind, row in rows[:n]:
-        journal.append(kind, json.loads(row) | ({"id": f"cut {n}"} if kind == "start" else {}))
-    store._active.clear()  # pyright: ignore[reportPrivateUsage]
-    return store.load(f"cut {n}")
+    dying = reopen()
+    journal = dying.begin(f"cut {n}")
+    for kind, row in dying.entries(run_id)[:n]:
+        journal.append(kind, dict(row) | ({"id": f"cut {n}"} if kind == "start" else {}))
+    dying.close()
+    return reopen().load(f"cut {n}")
 
 
-def test_a_run_broken_off_after_any_entry_ends_as_if_it_never_was(store: SqliteStore) -> None:
+def test_a_run_broken_off_after_any_entry_ends_as_if_it_never_was(
+    store: AnyStore, reopen: Reopen
+) -> None:
     script = [ADD, "", TWO, "It is 3."]
     whole = run_sync(adder(*script).run("go", store=store)).trajectory
-    n_entries = store._db.execute("SELECT COUNT(*) FROM entries").fetchone()[0]  # pyright: ignore[reportPrivateUsage]
+    n_entries = len(store.entries(whole.id))
 
     for n in range(2, n_entries):
-        broken = cut(store, whole.id, n)
+        broken = cut(reopen, whole.id, n)
         if broken.stop_reason == "answer":
             continue
         agent = adder(*script[len(broken.steps) :])
@@ -117,7 +115,7 @@ def test_a_run_broken_off_after_any_entry_ends_as_if_it_never_was(store: SqliteS
             assert message.text == "3" or "unknown" in message.text or "no tool" in message.text
 
 
-def test_a_finished_call_is_not_executed_again(store: SqliteStore) -> None:
+def test_a_finished_call_is_not_executed_again(store: AnyStore, reopen: Reopen) -> None:
     ran: list[str] = []
 
     def note(name: str) -> str:
@@ -128,13 +126,8 @@ def test_a_finished_call_is_not_executed_again(store: SqliteStore) -> None:
         tool_calls=[ToolCall("note", {"name": "a"}, "c1"), ToolCall("note", {"name": "b"}, "c2")]
     )
     whole = run_sync(adder(both, "ok", tools=[note]).run("go", store=store)).trajectory
-    kinds = [
-        row[0]
-        for row in store._db.execute(  # pyright: ignore[reportPrivateUsage]
-            "SELECT kind FROM entries WHERE run_id = ? ORDER BY n", (whole.id,)
-        )
-    ]
-    cut(store, whole.id, kinds.index("result") + 1)
+    kinds = [kind for kind, _ in store.entries(whole.id)]
+    cut(reopen, whole.id, kinds.index("result") + 1)
     ran.clear()
 
     result = run_sync(
@@ -147,7 +140,7 @@ def test_a_finished_call_is_not_executed_again(store: SqliteStore) -> None:
     assert texts[0].startswith("The run wa")
 
 
-def test_an_idempotent_call_is_executed_again(store: SqliteStore) -> None:
+def test_an_idempotent_call_is_executed_again(store: AnyStore, reopen: Reopen) -> None:
     ran: list[int] = []
 
     @tool(idempotent=True)
@@ -157,13 +150,8 @@ def test_an_idempotent_call_is_executed_again(store: SqliteStore) -> None:
 
     asks = Message.assistant(tool_calls=[ToolCall("look", {}, "c1")])
     whole = run_sync(adder(asks, "ok", tools=[look]).run("go", store=store)).trajectory
-    n = next(
-        row[0]
-        for row in store._db.execute(  # pyright: ignore[reportPrivateUsage]
-            "SELECT n FROM entries WHERE run_id = ? AND kind = 'result'", (whole.id,)
-        )
-    )
-    cut(store, whole.id, n)
+    n = [kind for kind, _ in store.entries(whole.id)].index("result")
+    cut(reopen, whole.id, n)
     ran.clear()
 
     result = run_sync(adder("ok", tools=[look]).resume(f"cut {n}", store=store))
@@ -171,7 +159,7 @@ def test_an_idempotent_call_is_executed_again(store: SqliteStore) -> None:
     assert (ran, result.messages[2].text) == ([1], "seen")
 
 
-def test_a_paused_run_waits_in_the_store(store: SqliteStore) -> None:
+def test_a_paused_run_waits_in_the_store(store: AnyStore) -> None:
     @tool(approval=True)
     def pay() -> str:
         return "paid"
@@ -186,14 +174,88 @@ def test_a_paused_run_waits_in_the_store(store: SqliteStore) -> None:
     assert [e.type for e in store.load(paused.trajectory.id).events].count("run_end") == 1
 
 
-def test_a_run_that_is_going_on_is_not_taken_over(store: SqliteStore) -> None:
+def test_a_run_that_is_going_on_is_not_taken_over(store: AnyStore) -> None:
     store.begin("r1").append("start", {"id": "r1", "messages": []})
 
     with pytest.raises(RunError, match="is being run by"):
         store.claim("r1")
 
 
-def test_what_is_not_there_is_named(store: SqliteStore, tmp_path: Path) -> None:
+def test_a_run_of_another_living_process_is_not_taken_over(place: str, store: AnyStore) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, place],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+
+    with pytest.raises(RunError, match="is being run by"):
+        store.claim("r1")
+    assert [info.is_live for info in store.runs()] == [True]
+
+    process.kill()
+    process.wait()
+    process.stdin.close()
+    process.stdout.close()
+    assert [info.is_live for info in store.runs()] == [False]
+    store.claim("r1").append("state", {"n": 1})
+    assert store.load("r1").state == {"n": 1}
+
+
+HOLDER = """
+import sys
+from antiphon.store import open_store
+store = open_store(sys.argv[1])
+store.begin("r1").append("start", {"id": "r1", "messages": []})
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_worker_that_lost_its_run_writes_nothing_more(reopen: Reopen) -> None:
+    lost = reopen().begin("r1")
+    lost.append("start", {"id": "r1", "messages": []})
+    store = reopen()
+    entry: tuple[str, JsonObject] = ("event", {"type": "step_start", "step": 0, "agent": "a"})
+    SqlJournal(store, "r1", 1).append(*entry)  # as a process that took it over would
+
+    with pytest.raises(RunError, match="taken over"):
+        lost.append("event", {"type": "step_start", "step": 0, "agent": "b"})
+
+    assert store.entries("r1")[1:] == [entry]
+
+
+def test_text_that_no_database_takes_is_kept_readable(store: AnyStore) -> None:
+    result = run_sync(adder("odd \x00 \ud83d name").run("\x00 \ud83d?", store=store))
+
+    assert store.runs()[0].question == "\\x00 \\ud83d?"
+    assert store.load(result.trajectory.id).output == "odd \x00 \ud83d name"
+
+
+def test_a_store_of_a_later_version_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    SqliteStore(path).close()
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA user_version=99")
+
+    with pytest.raises(DataError, match="version 99 and this antiphon knows"):
+        SqliteStore(path)
+
+
+def test_a_server_that_is_not_there_is_one_line_without_the_password() -> None:
+    pytest.importorskip("psycopg")
+
+    with pytest.raises(DataError, match="no store of runs") as caught:
+        open_store("postgresql://me:secret@127.0.0.1:1/none")
+
+    assert "secret" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_not_there_is_named(store: AnyStore, tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="no run 'r9'"):
         store.load("r9")
     with pytest.raises(UnknownNameError, match="no run 'r9'"):
@@ -255,6 +317,6 @@ def kept(path: Path) -> int:
     """How many results the store of a running process holds."""
     os.sched_yield()
     store = open_store(path / "runs.db")
-    n = store._db.execute("SELECT COUNT(*) FROM entries WHERE kind = 'result'").fetchone()[0]  # pyright: ignore[reportPrivateUsage]
+    n = sum(kind == "result" for run in store.runs() for kind, _ in store.entries(run.id))
     store.close()
     return n

@@ -45,7 +45,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write and read calls as this family does, such as react_en",
     )
     parser.add_argument(
-        "--store", metavar="FILE", help="keep runs here as they happen; antiphon runs shows them"
+        "--store",
+        metavar="STORE",
+        help="keep runs here as they happen: a file, or postgresql://HOST/DATABASE; antiphon runs "
+        "shows them",
     )
     parser.add_argument(
         "--session", metavar="NAME", default="", help="in a store, the conversation to go on with"

@@ -11,7 +11,7 @@ from antiphon.cli._terminal import Terminal, clipped, printable
 from antiphon.cli.run import exit_code, show_json
 from antiphon.errors import DataError, UsageError, clip
 from antiphon.events import dump_row
-from antiphon.store import RunInfo, SqliteStore, open_store
+from antiphon.store import RunInfo, Store, open_store
 
 _EPILOG = """\
 A run is kept when it is made with --store. A run that was broken off goes on where it
@@ -41,7 +41,12 @@ def add_parser(subparsers: Subparsers) -> None:
     resume.add_argument("--model", metavar="SPEC", help="another model than before")
     resume.add_argument("--out", metavar="FILE", help="write the trajectory to this file")
     for verb in (every, show, resume):
-        verb.add_argument("--store", metavar="FILE", required=True, help="where runs are kept")
+        verb.add_argument(
+            "--store",
+            metavar="STORE",
+            required=True,
+            help="where runs are kept: a file, or postgresql://HOST/DATABASE",
+        )
     for verb in (every, resume):
         verb.add_argument("--json", action="store_true", help="lines of JSON on stdout")
 
@@ -52,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         AntiphonError: The store or the run cannot be had, or the run has no answer.
     """
-    if not Path(args.store).is_file():
+    if "://" not in args.store and not Path(args.store).is_file():
         raise DataError(
             "there is no store; make one: antiphon run QUESTION --store FILE", path=args.store
         )
@@ -68,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     return _resume(args, store, run_id)
 
 
-def _resume(args: argparse.Namespace, store: SqliteStore, run_id: str) -> int:
+def _resume(args: argparse.Namespace, store: Store, run_id: str) -> int:
     kept = store.load(run_id).metadata.get("cli")
     if not isinstance(kept, dict):
         raise UsageError(
@@ -88,7 +93,7 @@ def _resume(args: argparse.Namespace, store: SqliteStore, run_id: str) -> int:
     return exit_code(result)
 
 
-def _whole_id(store: SqliteStore, begins: str) -> str:
+def _whole_id(store: Store, begins: str) -> str:
     found = [info.id for info in store.runs(limit=sys.maxsize) if info.id.startswith(begins)]
     if len(found) > 1 and begins not in found:
         raise UsageError(f"{len(found)} runs begin with {clip(begins)}; give more of the id")
