@@ -130,7 +130,7 @@ def test_other_options_make_another_tool_of_the_same_function() -> None:
     g = f.with_options(name="weather", timeout=1.0)
 
     assert (g.name, g.timeout, g.spec.description) == ("weather", 1.0, "Weather.")
-    assert (f.name, f.timeout) == ("f", 120.0)
+    assert (f.name, f.timeout) == ("f", 10.0)
 
 
 @pytest.mark.parametrize(
