@@ -60,13 +60,28 @@ OFFICIAL: dict[str, tuple[str, dict[str, Any]]] = {
     "mistral_2501": ("mistral", {}),
     "mistral_nemo": ("mistral_nemo", {}),
     "mistral_small_3_2": ("mistral_v13", {}),
+    "granite3_0": ("granite3_0", {}),
+    "granite3_1": ("granite3_1", {}),
+    "granite3_3": ("granite3_3", {}),
+    "firefunction": ("firefunction", {}),
+    "phi4_mini": ("phi4_mini", {}),
+    "xlam": ("xlam", {}),
+    "xlam_qwen": ("xlam_qwen", {}),
+    "internlm2": ("internlm2", {}),
+    "nemotron_nano": ("nemotron_nano", {"thinking": False}),
+    "hunyuan_a13b": ("hunyuan_a13b", {}),
+    "command_r7b": ("command_r7b", {}),
     "deepseek_v3_2": ("deepseek_v3_2", {}),
     "deepseek_v3_2_thinking": ("deepseek_v3_2", {"thinking": True}),
     "deepseek_v4_1": ("deepseek_v4_1", {"thinking": False}),
 }
 """Golden files of published templates: the format and the variant that they are of."""
 
-VARIANTS: dict[str, tuple[str, dict[str, Any]]] = OFFICIAL | {
+_TEXT_ONLY = {"granite3_0", "granite3_1", "xlam_qwen"}
+"""Variants of `OFFICIAL` whose answers are written as another's are."""
+
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    **{name: of for name, of in OFFICIAL.items() if name not in _TEXT_ONLY},
     "deepseek_v4": ("deepseek_v4", {"thinking": True}),
     "kimi_k3": ("kimi_k3", {}),
     "qwen3_5_thinking": ("qwen3_5", {}),
@@ -77,6 +92,8 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = OFFICIAL | {
     "seed_oss_thinking": ("seed_oss", {}),
     "ling3_thinking": ("ling3", {}),
     "minicpm5_2b": ("minicpm5", {"edition": "2b"}),
+    "nemotron_nano_thinking": ("nemotron_nano", {}),
+    "hunyuan_a13b_direct": ("hunyuan_a13b", {"thinking": False}),
     "hermes": ("hermes", {}),
     "pythonic": ("pythonic", {}),
     "toolace": ("toolace", {}),

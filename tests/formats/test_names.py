@@ -22,6 +22,11 @@ def test_every_family_has_its_modules_name() -> None:
         ("llama3_json", "llama3_1"),
         ("meta-llama/Llama-3.1-8B-Instruct", "llama3_1"),
         ("HuggingFaceTB/SmolLM2-135M-Instruct", "smollm2"),
+        ("ibm-granite/granite-3.3-8b-instruct", "granite3"),
+        ("ibm-granite/granite-3.1-8b-instruct", "granite3(version='3.1')"),
+        ("Salesforce/Llama-xLAM-2-8b-fc-r", "xlam"),
+        ("Salesforce/xLAM-2-3b-fc-r", "xlam(frame='qwen')"),
+        ("phi4_mini_json", "phi4_mini"),
     ],
 )
 def test_a_name_finds_its_family_and_variant(name: str, means: str) -> None:

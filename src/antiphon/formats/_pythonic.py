@@ -3,7 +3,6 @@
 Only literals are values; nothing is evaluated.  Names of arguments may be Python's keywords.
 """
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -162,9 +161,3 @@ def call_node(spec: ToolSpec, rules: Rules, spelling: Spelling) -> Node:
 
 LITERALS = Spelling("literal", literal, quoted('"', escapes='"\\/bfnrt'))
 """Python literals, strings in double quotes."""
-
-
-def indented(tools: tuple[ToolSpec, ...]) -> str:
-    """The tools as indented JSON, a blank line behind each."""
-    specs = [t.to_openai() if t.wrapped else t.to_openai()["function"] for t in tools]
-    return "".join(json.dumps(spec, indent=4, ensure_ascii=False) + "\n\n" for spec in specs)

@@ -77,10 +77,10 @@ class JsonCalls:
     def _opening(self, p: Parser, opened_by: str) -> Reading[tuple[bool, str]]:
         """Skip a doubled mark and a fence; whether there is one, and the character behind."""
         c = p.c
-        if opened_by in ("{", "["):
+        if opened_by.endswith(("{", "[")):
             c.pos -= 1
             p.note_if(self.bare_note)
-            return False, opened_by
+            return False, opened_by[-1]
         fenced = opened_by == _FENCE
         if fenced:
             p.note_if(self.bare_note)

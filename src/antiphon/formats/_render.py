@@ -3,6 +3,7 @@
 A family's ``render`` is a walk over messages that calls a `Writer`.  Nothing here knows a family.
 """
 
+import json
 import operator
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -197,10 +198,32 @@ class Turns:
 CHATML = Turns()
 
 
+def spec_value(spec: ToolSpec) -> dict[str, Any]:
+    """A tool as it came, which is what templates are given."""
+    openai = spec.to_openai()
+    return openai if spec.wrapped else openai["function"]
+
+
 def spec_json(spec: ToolSpec) -> str:
     """A tool as templates print it: the JSON that it came as."""
-    openai = spec.to_openai()
-    return dump_json(openai if spec.wrapped else openai["function"])
+    return dump_json(spec_value(spec))
+
+
+def functions_json(tools: Iterable[ToolSpec]) -> str:
+    """The tools as one JSON list, each without what it is wrapped in."""
+    return dump_json([spec.to_openai()["function"] for spec in tools])
+
+
+def specs_json(tools: Iterable[ToolSpec]) -> str:
+    """The tools as one JSON list, each as it came."""
+    return dump_json([spec_value(spec) for spec in tools])
+
+
+def indented(tools: Iterable[ToolSpec]) -> str:
+    """The tools as indented JSON, a blank line behind each."""
+    return "".join(
+        json.dumps(spec_value(spec), indent=4, ensure_ascii=False) + "\n\n" for spec in tools
+    )
 
 
 def of_tools(write: Callable[[Sequence[ToolSpec]], str], tools: Sequence[ToolSpec]) -> str:
@@ -316,9 +339,74 @@ def inline_reasoning(
     )
 
 
+def refuse_late_systems(w: Writer, messages: Sequence[Message], first: int) -> None:
+    """Refuse system messages that do not come first.
+
+    Raises:
+        RenderError: There is one.
+    """
+    for index in range(first, len(messages)):
+        if messages[index].role == "system":
+            raise w.refuse("a system message must come first; join system messages into one", index)
+
+
+def as_said(w: Writer, message: Message, index: int, *, text: str, reasoning: str = "") -> Message:
+    """The message as its family writes it, listed as changed where that says something else."""
+    if (message.text, message.reasoning) == (text, reasoning):
+        return message
+    w.changed.append(index)
+    return with_parts(message, reasoning=reasoning, text=text)
+
+
+def calls_json(
+    calls: Iterable[ToolCall], *, name: str = "name", arguments: str = "arguments"
+) -> str:
+    """Calls as one JSON array."""
+    members = (call_json(call, name=name, arguments=arguments) for call in calls)
+    return "[" + ", ".join(members) + "]"
+
+
 def invalid_text(message: Message) -> str:
     """The exact text of calls that failed, to be shown again as it was written."""
     return "".join(call.raw for call in message.invalid_tool_calls)
+
+
+def write_answer(
+    w: Writer,
+    syntax: Syntax,
+    conversation: Conversation,
+    message: Message,
+    index: int,
+    *calls: str,
+    since: int | None = None,
+    start: Start = "content",
+    doubtful: bool = False,
+) -> None:
+    """The text of an assistant message and what its calls are written as; then it is read back.
+
+    Args:
+        w: Where it is written.
+        syntax: The family's table.
+        conversation: What the message is part of.
+        message: The message as the family says it.
+        index: Its position.
+        calls: The calls' text in parts; a part that is one of the family's marks is special.
+        since: Position of the first piece of the message, where some were written before.
+        start: Where the prompt would have left off.
+        doubtful: Whether it needs reading back whatever it holds.
+
+    Raises:
+        RenderError: The text cannot be told from markup.
+    """
+    since = len(w.pieces) if since is None else since
+    w.text(message.text, "written", index)
+    for part in calls:
+        (w.mark if part in w.specials else w.text)(part, "written", index)
+    w.put(invalid_text(message), "written", index)
+    check_written(
+        w, syntax, message, index,
+        since=since, tools=conversation.tools, start=start, doubtful=doubtful,
+    )  # fmt: skip
 
 
 def check_written(

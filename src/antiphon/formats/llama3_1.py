@@ -15,8 +15,6 @@ Source: ``llama3_1.jinja`` and ``llama3_2.jinja`` as trl 1.16 ships them; they d
 default date.
 """
 
-import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from antiphon.formats._family import Family
@@ -27,6 +25,7 @@ from antiphon.formats._render import (
     Writer,
     call_json,
     check_written,
+    indented,
     invalid_text,
     of_tools,
     refuse_images,
@@ -147,7 +146,7 @@ class Llama31(Family):
         today = f"Cutting Knowledge Date: December 2023\nToday Date: {self.date}\n\n"
         w.text(today, "frame", index)
         if conversation.tools and not self.tools_in_user_message:
-            w.text(_IN_SYSTEM + of_tools(_listing, conversation.tools), "frame", index)
+            w.text(_IN_SYSTEM + of_tools(indented, conversation.tools), "frame", index)
         w.text((system or "").strip(), "given", index)
         TURNS.finish(w, "system", index)
 
@@ -157,7 +156,7 @@ class Llama31(Family):
         message = conversation.messages[index]
         TURNS.begin(w, message.role, index)
         if tools:
-            w.text(_IN_USER + _listing(tools), "frame", index)
+            w.text(_IN_USER + of_tools(indented, tools), "frame", index)
         match message.role:
             case "assistant":
                 self._assistant(w, conversation, message, index)
@@ -184,11 +183,6 @@ class Llama31(Family):
         w.text(text + call, "written", index)
         w.put(invalid_text(message), "written", index)
         check_written(w, _SYNTAX, message, index, since=since, tools=conversation.tools)
-
-
-def _listing(tools: Sequence[ToolSpec]) -> str:
-    specs = [t.to_openai() if t.wrapped else t.to_openai()["function"] for t in tools]
-    return "".join(json.dumps(spec, indent=4, ensure_ascii=False) + "\n\n" for spec in specs)
 
 
 FORMAT = Llama31()

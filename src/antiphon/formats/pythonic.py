@@ -18,10 +18,11 @@ from typing import Literal
 
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm, Node, Rules
-from antiphon.formats._pythonic import LITERALS, PythonCalls, call_node, call_text, indented
+from antiphon.formats._pythonic import LITERALS, PythonCalls, call_node, call_text
 from antiphon.formats._render import (
     Writer,
     check_written,
+    indented,
     inline_reasoning,
     invalid_text,
     refuse_images,
