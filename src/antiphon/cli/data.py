@@ -67,9 +67,20 @@ def add_parser(subparsers: Subparsers) -> None:
     dedupe = verbs.add_parser("dedupe", help="keep each conversation once")
     dedupe.add_argument("file", metavar="FILE")
     dedupe.add_argument("out", metavar="OUT", nargs="?", default="-", help="default: stdout")
-    for verb in (convert, check, stats, dedupe):
+
+    verify = verbs.add_parser("verify-tokens", help="audit the tokens of recorded runs")
+    verify.add_argument("file", metavar="FILE", help="recorded runs")
+    verify.add_argument("--tokenizer", metavar="DIR|NAME", help="the run's own by default")
+    verify.add_argument("--format", metavar="NAME", help="the recorded one by default")
+    verify.add_argument("--limit", type=int, default=20, help="how many defects to print")
+
+    rollouts = verbs.add_parser("rollouts", help="write runs as trainers of rewards read them")
+    rollouts.add_argument("file", metavar="FILE", help="recorded runs")
+    rollouts.add_argument("out", metavar="OUT", help="JSON lines; - is stdout")
+    rollouts.add_argument("--to", required=True, choices=("trl", "verl", "verifiers"))
+    for verb in (convert, check, stats, dedupe, verify):
         verb.add_argument("--json", action="store_true", help="print the result as JSON")
-    for verb in (convert, stats, dedupe):
+    for verb in (convert, stats, dedupe, verify, rollouts):
         verb.add_argument("--strict", action="store_true", help="stop at the first broken row")
 
 
@@ -85,6 +96,8 @@ def run(args: argparse.Namespace) -> int:
         "check": _check,
         "stats": _stats,
         "dedupe": _dedupe,
+        "verify-tokens": _verify_tokens,
+        "rollouts": _rollouts,
     }
     return verbs[args.verb](args)
 
@@ -185,6 +198,20 @@ def _dedupe(args: argparse.Namespace) -> int:
                 kept += 1
     result = {"n_rows": n, "n_kept": kept, "n_broken": broken.n}
     return _tell(args, result, [f"{kept:,} of {n:,} rows kept"], broken.n)
+
+
+def _verify_tokens(args: argparse.Namespace) -> int:
+    from antiphon.cli._tokens import run_verify_tokens
+
+    broken = _Broken(args.strict)
+    code = run_verify_tokens(args, broken)
+    return 1 if broken.n else code
+
+
+def _rollouts(args: argparse.Namespace) -> int:
+    from antiphon.cli._tokens import run_rollouts
+
+    return run_rollouts(args, _Broken(args.strict))
 
 
 class _Broken:

@@ -10,7 +10,11 @@ from antiphon.datasets._check import Checker, Finding, check_file, digest_of
 from antiphon.datasets._files import iter_lines, iter_rows, parse_line
 from antiphon.datasets._read import read_line, read_row, read_row_all, read_rows
 from antiphon.datasets._stats import Stats, count
-from antiphon.datasets._trajectory import conversations_of
+from antiphon.datasets._trajectory import (
+    answer_in_place,
+    conversation_shown,
+    conversations_of,
+)
 from antiphon.datasets._unified import read_tools
 from antiphon.datasets._write import WRITERS, write_row
 
@@ -23,7 +27,9 @@ __all__ = [
     "Stats",
     "adapter_named",
     "adapter_of",
+    "answer_in_place",
     "check_file",
+    "conversation_shown",
     "conversations_of",
     "count",
     "digest_of",

@@ -21,13 +21,13 @@ def conversations_of(trajectory: Trajectory) -> Iterator[Conversation]:
     """
     thread: _Thread | None = None
     for step in trajectory.steps:
-        shown = _shown(trajectory, step)
+        shown = conversation_shown(trajectory, step)
         if thread is None or not thread.extends_to(shown):
             if thread is not None:
                 yield thread.conversation
             context = tuple(_context(message) for message in shown.messages)
             thread = _Thread(replace(shown, messages=context), shown.messages)
-        thread.add(shown.messages, _answer_in_place(trajectory, step), _evidence(step))
+        thread.add(shown.messages, answer_in_place(trajectory, step), _evidence(step))
     if thread is not None:
         yield thread.conversation
     elif not trajectory.children:
@@ -57,7 +57,8 @@ class _Thread:
         self.said = (*self.said, *new, answer)
 
 
-def _shown(trajectory: Trajectory, step: Step) -> Conversation:
+def conversation_shown(trajectory: Trajectory, step: Step) -> Conversation:
+    """What the model was shown in a step."""
     messages = step.shown
     if messages is None:
         messages = body_of(trajectory.conversation)[: step.n_prompt_messages]
@@ -76,7 +77,7 @@ def _context(message: Message) -> Message:
     return replace(message, loss=0.0) if message.role == "assistant" else message
 
 
-def _answer_in_place(trajectory: Trajectory, step: Step) -> Message:
+def answer_in_place(trajectory: Trajectory, step: Step) -> Message:
     """The answer as later steps were shown it: its calls have the ids that the run gave them."""
     body = body_of(trajectory.conversation)
     n = step.n_prompt_messages

@@ -2,29 +2,50 @@
 
 Start with `_train.py`; `_loss.py` is what is minimised, `_trainer.py` makes transformers' Trainer
 use it, `_collate.py` makes its batches, `_held_out.py` measures.  `_gguf.py` writes an adapter for
-llama.cpp, `_serving.py` says how the result is served.  Needs the extra ``train``; renders nothing
-itself.
+llama.cpp, `_serving.py` says how the result is served; these need the extra ``train``.
+
+For trainers that learn from rewards: `_rollouts.py` gives the exact tokens of recorded runs as
+others expect them, `_audit.py` tells whether they are what the format says.
 """
 
+from antiphon.train._audit import DEFECTS, Drift, TokenAudit, verify_tokens
 from antiphon.train._collate import Collator
 from antiphon.train._gguf import Architecture, export_adapter, write_adapter
 from antiphon.train._held_out import HeldOutRow, held_out_rows, measure
+from antiphon.train._rollouts import (
+    Rollout,
+    Turn,
+    rollouts_of,
+    to_trl,
+    to_verifiers,
+    to_verl,
+)
 from antiphon.train._serving import write_serving
 from antiphon.train._settings import TrainSettings
 from antiphon.train._train import TrainReport, train
 from antiphon.train._trainer import make_trainer
 
 __all__ = [
+    "DEFECTS",
     "Architecture",
     "Collator",
+    "Drift",
     "HeldOutRow",
+    "Rollout",
+    "TokenAudit",
     "TrainReport",
     "TrainSettings",
+    "Turn",
     "export_adapter",
     "held_out_rows",
     "make_trainer",
     "measure",
+    "rollouts_of",
+    "to_trl",
+    "to_verifiers",
+    "to_verl",
     "train",
+    "verify_tokens",
     "write_adapter",
     "write_serving",
 ]
