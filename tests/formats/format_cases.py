@@ -20,6 +20,7 @@ from antiphon.messages import (
 )
 
 CASES = Path(__file__).parent / "cases"
+TEMPLATES = Path(__file__).parent / "templates"
 
 OFFICIAL: dict[str, tuple[str, dict[str, Any]]] = {
     "qwen2_5": ("qwen2_5", {}),
@@ -107,6 +108,8 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "react_zh": ("react_zh", {}),
     "react_smollm2": ("react_en", {"frame": "smollm2"}),
     "react_python": ("react_en", {"arguments": "python"}),
+    "template_chatml": (str(TEMPLATES / "chatml"), {}),
+    "template_roles": (str(TEMPLATES / "roles"), {}),
 }
 """Every variant that the common tests run on."""
 

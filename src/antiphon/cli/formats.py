@@ -88,7 +88,8 @@ def run(args: argparse.Namespace) -> int:
             sys.stdout.write(json.dumps(message_to_row(message), ensure_ascii=False) + "\n")
             return 1 if message.invalid_tool_calls else 0
         case _:
-            sys.stdout.write(describe(detect_format(args.directory)) + "\n")
+            fmt = detect_format(args.directory)
+            sys.stdout.write((getattr(fmt, "summary", "") or describe(fmt)) + "\n")
     return 0
 
 

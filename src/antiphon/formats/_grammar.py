@@ -370,6 +370,20 @@ def _answer(schema: JsonObject, rules: Rules) -> Node:
     return rules.add("answer", SchemaMaker(schema, rules, "answer").node(schema, ""))
 
 
+def calls_of(form: CallForm, tools: Sequence[ToolSpec], *, n: int) -> Texts:
+    """The grammar of `n` calls and nothing else.
+
+    Args:
+        form: How calls stand in the text.
+        tools: The tools on offer.
+        n: How many calls.
+    """
+    rules = Rules()
+    one = rules.add("call", alt(*(form.call(spec, rules) for spec in tools)))
+    more = Rep(seq(form.between, one), n - 1, n - 1)
+    return Texts({"root": seq(form.open, one, more, form.close)} | rules.rules, form.specials)
+
+
 def _calls(form: CallForm, tools: Sequence[ToolSpec], rules: Rules, *, parallel: bool) -> Node:
     one = rules.add("call", alt(*(form.call(spec, rules) for spec in tools)))
     more = Rep(seq(form.between, one)) if parallel else EMPTY

@@ -82,16 +82,22 @@ def with_variants(format: Format, **variants: Any) -> Format:
 def describe(format: Format) -> str:
     """A Format's name with the variants that are not the usual ones.
 
+    A chat template of no known family goes by the directory that it came from.
+
     >>> describe(get_format("qwen3", thinking=False))
     'qwen3(thinking=False)'
     """
-    usual = family(format.name)
+    if format.name in list_formats():
+        name, usual = format.name, family(format.name)
+    else:
+        name = str(cast("Any", format).source)
+        usual = with_variants(format, thinking=None, today="", options=())
     changed = [
         f"{f.name}={getattr(format, f.name)!r}"
         for f in fields(cast("Any", format))
         if f.init and getattr(format, f.name) != getattr(usual, f.name)
     ]
-    return f"{format.name}({', '.join(changed)})" if changed else format.name
+    return f"{name}({', '.join(changed)})" if changed else name
 
 
 def _find(name: str) -> tuple[Format, dict[str, Any]]:

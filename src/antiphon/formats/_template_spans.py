@@ -1,0 +1,322 @@
+"""Who wrote what in a chat template's text, found by running it on stand-ins.
+
+Two texts are laid side by side: the template's of the conversation, and its text of the same
+conversation with a stand-in for each text.  They are the same between the stand-ins, or the
+authors cannot be told and the conversation is refused.
+"""
+
+import html
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from antiphon.formats._template_rows import Rows, Slot, Source, Unwritten
+from antiphon.formats._types import Author, Piece
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What a model wrote of one message, without the mark that ends it."""
+
+    message: int
+    """The message's position."""
+    before: str
+    """The end of the text before it: what the prompt would have been, from the last text on."""
+    text: str
+    """What the model wrote."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """A template's text with its authors."""
+
+    pieces: tuple[Piece, ...]
+    """The text in order."""
+    written: tuple[Span, ...]
+    """What the model wrote of each of its messages."""
+    changed: tuple[int, ...]
+    """Messages that are not written as they once were."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """A part of both texts: the same in both, or a stand-in and what it stands for."""
+
+    at: int
+    """Where it begins in the text with stand-ins."""
+    end: int
+    """Where it ends there."""
+    text: str
+    """What it is in the real text."""
+    slot: Slot | None = None
+    """What it stands for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Region:
+    """Where the model writes one message, in the text with stand-ins."""
+
+    message: int
+    before: int
+    """Where the frame before it begins: behind the last text of others."""
+    start: int
+    end: int
+    """Behind the mark that ends the turn."""
+    stop: int
+    """Before that mark."""
+    as_prompted: bool
+    """Whether the prompt that it was written behind stands before it unchanged."""
+
+
+def find_spans(
+    source: Source, rows: Rows, ends: Sequence[str], *, stable: bool, generate: bool
+) -> Spans:
+    """The text of a conversation with its authors.
+
+    Args:
+        source: The template.
+        rows: The conversation.
+        ends: Marks that end the model's turn.
+        stable: Whether a longer conversation is known to extend the text of a shorter one; else
+            each of the model's messages is compared with what it was when it was written.
+        generate: Whether to end where the model writes next.
+
+    Raises:
+        Unwritten: The template refuses the conversation, or its authors cannot be told.
+    """
+    real = source.text(rows.real(), generate=generate)
+    marked = source.text(rows.marked(), generate=generate)
+    stretches = list(_aligned(rows, real, marked))
+    changed = _check_all_shown(rows, stretches)
+    upto = len(marked)
+    messages = rows.conversation.messages
+    if generate and messages and messages[-1].role == "assistant":
+        upto = len(source.text(rows.marked(), generate=False))
+    regions = [
+        _region(source, rows, marked[:upto], stretches, index, ends)
+        for index, message in enumerate(messages)
+        if message.role == "assistant"
+    ]
+    _check_order(regions, stretches)
+    changed |= {region.message for region in regions if not region.as_prompted}
+    if not stable:
+        changed |= {r.message for r in regions if not _is_as_written(source, rows, marked, r)}
+    pieces: list[Piece] = []
+    for stretch in stretches:
+        pieces += _pieces(stretch, regions, source.marks)
+    written = tuple(_span(stretches, region) for region in regions)
+    return Spans(tuple(pieces), written, tuple(sorted(changed)))
+
+
+def _aligned(rows: Rows, real: str, marked: str) -> Iterator[_Stretch]:
+    """The stretches of both texts, in order.
+
+    Raises:
+        Unwritten: They are not the same between the stand-ins.
+    """
+    parts = rows.stand_ins.split(marked)
+    pos, at = len(parts[0]), len(parts[0])
+    if not real.startswith(parts[0]):
+        raise _otherwise(rows.slots[int(parts[1])] if len(parts) > 1 else None)
+    if parts[0]:
+        yield _Stretch(0, at, parts[0])
+    for n in range(1, len(parts), 2):
+        slot, following = rows.slots[int(parts[n])], parts[n + 1]
+        form = _form(slot.text, real, pos, following, is_last=n + 2 == len(parts))
+        if form is None:
+            raise _otherwise(slot)
+        end = at + len(rows.stand_in(int(parts[n])))
+        yield _Stretch(at, end, form, slot)
+        if following:
+            yield _Stretch(end, end + len(following), following)
+        pos, at = pos + len(form) + len(following), end + len(following)
+
+
+def _otherwise(slot: Slot | None) -> Unwritten:
+    return Unwritten(
+        "the chat template writes it, or what stands around it, otherwise than other words, so its "
+        "authors cannot be told; take marks out of it",
+        None if slot is None else slot.message,
+    )
+
+
+def _form(text: str, real: str, pos: int, following: str, *, is_last: bool) -> str | None:
+    """What stands for a text at a position, before what follows it; `None` where nothing does."""
+    for form in _forms(text):
+        end = pos + len(form)
+        fits = real.startswith(form, pos) and real.startswith(following, end)
+        if fits and (not is_last or end + len(following) == len(real)):
+            return form
+    return None
+
+
+def _forms(text: str) -> Iterator[str]:
+    """How templates write a text: as it is, trimmed, quoted as JSON, escaped for XML."""
+    seen: set[str] = set()
+    trimmed = (text.strip(), text.lstrip(), text.rstrip())
+    lines = (text.strip("\n"), text.lstrip("\n"), text.rstrip("\n"))
+    for form in (text, *trimmed, *lines):
+        for written in (
+            form,
+            json.dumps(form, ensure_ascii=False)[1:-1],
+            json.dumps(form)[1:-1],
+            html.escape(form),
+        ):
+            if written not in seen:
+                seen.add(written)
+                yield written
+
+
+def _check_all_shown(rows: Rows, stretches: Sequence[_Stretch]) -> set[int]:
+    """Messages whose reasoning is left out or whose own text is written otherwise.
+
+    Raises:
+        Unwritten: Something else is left out.
+    """
+    shown = {id(s.slot) for s in stretches if s.slot is not None}
+    changed = {
+        s.slot.message
+        for s in stretches
+        if s.slot is not None and s.slot.kind in ("text", "reasoning") and s.text != s.slot.text
+    }
+    for slot in rows.slots:
+        if id(slot) in shown:
+            continue
+        if slot.kind != "reasoning":
+            what = "a string in it" if slot.kind == "data" else "what it says"
+            raise Unwritten(f"the chat template leaves out {what}", slot.message)
+        changed.add(slot.message)
+    return {index for index in changed if index is not None}
+
+
+def _region(
+    source: Source,
+    rows: Rows,
+    marked: str,
+    stretches: Sequence[_Stretch],
+    index: int,
+    ends: Sequence[str],
+) -> _Region:
+    """Where the model writes one message."""
+    prompt = source.text(rows.marked(index), generate=True)
+    found = list(rows.stand_ins.finditer(prompt))
+    before, tail = 0, prompt
+    if found:
+        last = found[-1]
+        nth = sum(match.group() == last.group() for match in found)
+        places = [m.end() for m in re.finditer(last.group(), marked)]
+        if len(places) < nth:
+            raise Unwritten("the chat template drops what came before it", index)
+        before, tail = places[nth - 1], prompt[last.end() :]
+    whole = marked.startswith(tail, before)
+    start = before + (len(tail) if whole else _common(tail, marked[before:], source.marks))
+    if not whole and start == before:
+        raise Unwritten("where the model begins to write it cannot be told", index)
+    inside = [
+        s.end for s in stretches if s.slot is not None and s.slot.message == index and s.at >= start
+    ]
+    own_end = max((start, *inside))
+    others = [s.at for s in stretches if s.slot is not None and s.at >= own_end]
+    limit = min(others, default=len(marked))
+    places = [(at, mark) for mark in ends if mark and (at := marked.find(mark, own_end)) >= 0]
+    at, mark = min(places, default=(limit + 1, ""))
+    if at > limit:
+        if limit < len(marked):
+            raise Unwritten("where the model ends its turn cannot be told", index)
+        at, mark = len(marked.rstrip()), ""
+    return _Region(index, before, start, at + len(mark), at, whole)
+
+
+def _is_as_written(source: Source, rows: Rows, marked: str, region: _Region) -> bool:
+    """Whether a message stands as it did when it was the last one."""
+    try:
+        then = source.text(rows.marked(region.message + 1), generate=False)
+    except Unwritten:
+        return True  # the template has no text of it as the last one
+    now = marked[region.before : region.stop]
+    found = list(rows.stand_ins.finditer(marked, 0, region.before))
+    if not found:
+        return then.startswith(now)
+    last = found[-1].group()
+    nth = sum(match.group() == last for match in found)
+    places = [match.end() for match in re.finditer(last, then)]
+    return len(places) >= nth and then.startswith(now, places[nth - 1])
+
+
+def _common(tail: str, text: str, marks: frozenset[str]) -> int:
+    """How much of a prompt's end stands in a text, in whole marks and lines."""
+    cut = re.compile("(" + "|".join([*map(re.escape, marks), r"\n"]) + ")")
+    size = 0
+    for part in cut.split(tail):
+        if not text.startswith(part, size):
+            break
+        size += len(part)
+    return size
+
+
+def _check_order(regions: Sequence[_Region], stretches: Sequence[_Stretch]) -> None:
+    """Refuse messages that run into each other, and words of the model outside of its own."""
+    last = 0
+    for region in regions:
+        if region.start < last or region.start > region.stop:
+            raise Unwritten("where the model begins to write it cannot be told", region.message)
+        last = region.end
+    by_message = {region.message: region for region in regions}
+    for s in stretches:
+        if s.slot is None or s.slot.message is None:
+            continue
+        region = by_message.get(s.slot.message)
+        if region is not None and not region.start <= s.at < region.end:
+            raise Unwritten("the chat template writes it in another place", s.slot.message)
+
+
+def _pieces(
+    stretch: _Stretch, regions: Sequence[_Region], marks: frozenset[str]
+) -> Iterator[Piece]:
+    """A stretch cut where the writer changes."""
+    if stretch.slot is not None:
+        author, message = _author(stretch.at, regions)
+        if stretch.slot.kind == "given":
+            author = "given"
+        yield Piece(stretch.text, author, stretch.slot.message if message is None else message)
+        return
+    edges = {stretch.at, stretch.end}
+    for region in regions:
+        edges |= {region.before, region.start, region.stop, region.end}
+    cuts = sorted(edge for edge in edges if stretch.at <= edge <= stretch.end)
+    for start, end in pairwise(cuts):
+        author, message = _author(start, regions)
+        text = stretch.text[start - stretch.at : end - stretch.at]
+        for part, is_mark in _at_marks(text, marks):
+            yield Piece(part, author, message, is_mark)
+
+
+def _author(at: int, regions: Sequence[_Region]) -> tuple[Author, int | None]:
+    for region in regions:
+        if region.start <= at < region.end:
+            return "written", region.message
+        if region.before <= at < region.start:
+            return "frame", region.message
+    return "frame", None
+
+
+def _at_marks(text: str, marks: frozenset[str]) -> Iterator[tuple[str, bool]]:
+    by_length = sorted(marks, key=len, reverse=True)
+    cut = re.compile("(" + ("|".join(map(re.escape, by_length)) or r"(?!)") + ")")
+    for n, part in enumerate(cut.split(text)):
+        if part:
+            yield part, n % 2 == 1
+
+
+def _span(stretches: Sequence[_Stretch], region: _Region) -> Span:
+    before, text = "", ""
+    for s in stretches:
+        if s.slot is not None:
+            if region.start <= s.at < region.stop:
+                text += s.text
+            continue
+        before += s.text[max(0, region.before - s.at) : max(0, region.start - s.at)]
+        text += s.text[max(0, region.start - s.at) : max(0, region.stop - s.at)]
+    return Span(region.message, before, text)
