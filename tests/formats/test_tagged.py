@@ -8,7 +8,7 @@ import pytest
 from antiphon.errors import RenderError
 from antiphon.formats import get_format
 from antiphon.messages import Conversation, Message, ToolCall, ToolCallDelta, ToolSpec
-from formats.format_cases import cuts, parse
+from formats.format_cases import cuts, parse, written
 
 NOTE = ToolSpec(
     "note",
@@ -174,6 +174,43 @@ def test_a_string_arrives_while_it_is_written() -> None:
         [],
         ["\\n</paragraph>"],
     ]
+
+
+TAGGED = ["qwen3_coder", "seed_oss", "glm4_7", "minimax_m2", "minicpm5", "deepseek_v4", "kimi_k3"]
+
+
+@pytest.mark.parametrize("name", TAGGED)
+def test_a_list_may_quote_marks_too(name: str) -> None:
+    fmt = get_format(name)
+    tags: list[Any] = ["</parameter>\n</function>\n</tool_call>", "</arg_value></tool_call>", "a"]
+    answer = Message.assistant(tool_calls=[ToolCall("note", {"body": "a", "tags": tags})])
+    rendered = fmt.render(Conversation((Message.user("Go."), answer), TOOLS))
+    text, start = written(rendered, 1, fmt)
+
+    for chunks in cuts(text):
+        message, _ = parse(fmt, chunks, tools=TOOLS, start=start)
+
+        assert message.without_ids().tool_calls == answer.tool_calls
+
+
+@pytest.mark.parametrize("value", ['["a"] or so', '["a" "b"]', '["a", [1}]'])
+def test_a_list_that_is_none_is_told_with_its_text(value: str) -> None:
+    text = _coder(LIMA, _argument("tags", value))
+
+    for chunks in cuts(text):
+        message, _ = parse(get_format("qwen3_coder"), chunks, tools=TOOLS)
+
+        assert [call.raw for call in message.invalid_tool_calls] == [text]
+        assert message.tool_calls == ()
+
+
+def test_a_list_with_a_slip_is_mended_and_named() -> None:
+    text = _coder(LIMA, _argument("tags", "['a', True,]"))
+
+    message = get_format("qwen3_coder").parse(text, tools=TOOLS)
+
+    assert message.tool_calls[0].arguments["tags"] == ["a", True]
+    assert message.tool_calls[0].repairs == ("trailing_comma",)
 
 
 def test_elements_are_read_by_their_schema() -> None:

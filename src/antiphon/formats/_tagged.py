@@ -22,14 +22,14 @@ from functools import lru_cache
 from html import unescape as html_unescape
 from typing import Literal
 
-from antiphon.formats._cursor import Cut, Reading
+from antiphon.formats._cursor import Cursor, Cut, Reading
 from antiphon.formats._readers import JsonCalls, read_arguments
 from antiphon.formats._render import Writer, check_written, invalid_text
 from antiphon.formats._scan import Parser, Syntax
 from antiphon.formats._types import Start
 from antiphon.formats._typing import ALL, json_of, kind_of, kinds, parameter
 from antiphon.formats._value_end import ValueEnd, attributes, key_of
-from antiphon.formats._values import JSON, PYTHON, escape
+from antiphon.formats._values import JSON, PYTHON, Dialect, escape, read_value
 from antiphon.messages import JsonValue, Message, ToolCall, ToolSpec, dump_json
 
 _STRING = frozenset({"string"})
@@ -81,6 +81,11 @@ class Tagged:
     """The JSON types whose values are written as Python writes them."""
 
     # What is read.
+
+    @property
+    def dialect(self) -> Dialect:
+        """What values look like that are no strings."""
+        return PYTHON if self.python else JSON
 
     @property
     def resync(self) -> tuple[str, ...]:
@@ -212,13 +217,15 @@ class Tagged:
             p.call_arguments('"')
             closed = yield from end.read(c, lambda text: p.call_arguments(escape(text)), lacks)
             p.call_arguments('"')
+        elif end is marks.end and (yield from _begins_json(c, allowed)):
+            yield from read_value(
+                c, p.call_arguments, p.note, dialect=self.dialect, end=end.close.strip()
+            )
+            closed = yield from end.taken(c)
         else:
             pieces: list[str] = []
             closed = yield from end.read(c, pieces.append, lacks)
-            text = "".join(pieces)
-            p.call_arguments(
-                json_of(text, allowed, p.note, dialect=PYTHON if self.python else JSON)
-            )
+            p.call_arguments(json_of("".join(pieces), allowed, p.note, dialect=self.dialect))
         if not closed:
             p.note("missing_close")
 
@@ -292,6 +299,14 @@ class Tagged:
             elif allowed and not allowed & _OTHERS:
                 return True
         return False
+
+
+def _begins_json(c: Cursor, allowed: frozenset[str]) -> Reading[bool]:
+    """Whether a value is an object or an array that must be one: then it is sent on as it is
+    read, and must be right to its end."""
+    if "string" in allowed or not allowed & {"object", "array"}:
+        return False
+    return {"{": "object", "[": "array"}.get((yield from c.peek())) in allowed
 
 
 def stem(mark: str) -> str:

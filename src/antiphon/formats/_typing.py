@@ -1,7 +1,8 @@
 """What type a text is meant as, where the text does not say it and the tool's schema does.
 
 A string stays exactly the string that was written.  A text that does not fit its schema becomes a
-string, so that the call is kept and the check of the arguments can say what is wrong.
+string, so that the call is kept and the check of the arguments can say what is wrong.  (An object
+or array that can be nothing else is read as it arrives, before this is asked; see `_tagged.py`.)
 """
 
 import json

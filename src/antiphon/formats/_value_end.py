@@ -105,6 +105,21 @@ class ValueEnd:
             emit(found)
             c.pos += len(found)
 
+    def taken(self, c: Cursor) -> Reading[bool]:
+        """Consume the closing mark behind a value that ended by itself; whether it was there.
+
+        Raises:
+            Malformed: Neither it nor another mark of the call follows.
+        """
+        if not (yield from c.space()):
+            return False
+        if (yield from c.take(self.close.strip())):
+            return True
+        for mark in (self.key, self.over, self.block):
+            if mark and (yield from c.peek(len(mark))) == mark:
+                return False
+        raise c.unexpected(repr(self.close))
+
     def _held(self, text: str, start: int) -> int:
         longest = max(len(self.close), len(self.key), len(self.over))
         for size in range(min(longest, len(text) - start), 0, -1):
