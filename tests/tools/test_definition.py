@@ -14,6 +14,7 @@ import pytest
 from antiphon.errors import ToolDefinitionError
 from antiphon.tools import RunContext, check_tools, parse_docstring, tool
 from antiphon.tools._names import valid_name
+from antiphon.tools._signature import _raw  # pyright: ignore[reportPrivateUsage]
 
 if TYPE_CHECKING:
     from nowhere import Thing  # pyright: ignore
@@ -223,3 +224,27 @@ def test_metadata_that_cannot_be_hashed_is_no_obstacle() -> None:
 
     assert properties["n"]["type"] == "integer"
     assert "anyOf" in properties["m"]
+
+
+def many(a: int, b: "str" = "x", /, c: Any = 1, *rest: int, d: float, e: bool = True, **more: str):
+    """Every kind of parameter, and no word on what comes back."""
+
+
+def keywords(*, k: int = 2, **more: Any) -> None: ...
+
+
+def by_place(a: int, b: int = 1, /) -> int:
+    return a + b
+
+
+@pytest.mark.parametrize("function", [many, keywords, by_place])
+def test_a_plain_functions_parameters_are_those_that_inspect_reads(
+    function: Callable[..., Any],
+) -> None:
+    raw, returns = _raw(function)
+
+    known = inspect.signature(function)
+    assert [tuple(parameter) for parameter in raw] == [
+        (p.name, p.kind, p.annotation, p.default) for p in known.parameters.values()
+    ]
+    assert returns is known.return_annotation

@@ -10,7 +10,7 @@ scored for those found only: by itself it says too little to bring a text to the
 
 import heapq
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -52,7 +52,7 @@ class LexicalIndex(Generic[KeyT]):
         self._texts: dict[KeyT, tuple[str, ...]] = {}
         self._lengths: dict[KeyT, float] = {}
         self._total = 0.0
-        self._postings: dict[str, dict[KeyT, float]] = {}
+        self._postings: defaultdict[str, dict[KeyT, float]] = defaultdict(dict)
         self._norms: dict[KeyT, float] | None = None
 
     def __len__(self) -> int:
@@ -81,11 +81,7 @@ class LexicalIndex(Generic[KeyT]):
         self._norms = None
         postings = self._postings
         for term, weight in weights.items():
-            posting = postings.get(term)
-            if posting is None:
-                postings[term] = {key: weight}
-            else:
-                posting[key] = weight
+            postings[term][key] = weight
 
     def add_all(self, rows: Iterable[tuple[KeyT, str, str]]) -> None:
         """Add many texts.

@@ -5,10 +5,13 @@ Chinese, Japanese and Korean characters become overlapping pairs, since nothing 
 
 import re
 import unicodedata
+from collections.abc import Iterator
+from itertools import chain
 
 _PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W_a-zA-Z0-9]+")
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _MAX_KNOWN = 200_000
+_MAX_WORD_CHARS = 64
 _STOP_WORDS = """
 a an and are as at be been by can could did do does for from give get had has have how i if in into
 is it its me my of on or our please should so tell than that the their them then there these they
@@ -32,22 +35,40 @@ class _Known(dict[str, str]):
 _KNOWN = _Known()
 
 
+class _Words(dict[str, tuple[str, ...]]):
+    """What stands between two spaces, and its terms: texts repeat their words, marks included."""
+
+    def __missing__(self, word: str) -> tuple[str, ...]:
+        if len(self) > _MAX_KNOWN:
+            self.clear()
+        made = tuple(_cut(word))
+        if len(word) <= _MAX_WORD_CHARS:
+            self[word] = made
+        return made
+
+
+_WORDS = _Words()
+
+
 def terms(text: str) -> list[str]:
     """The terms of a text, in order, with repetitions: stems, which need not be words.
 
     >>> terms("getCityForecast: the forecasts for several cities")
     ['city', 'forecast', 'forecast', 'several', 'city']
     """
-    if text.isascii():
-        return [term for term in map(_KNOWN.__getitem__, _PIECE.findall(text)) if term]
-    bare = (c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
-    out: list[str] = []
+    return list(chain.from_iterable(map(_WORDS.__getitem__, text.split())))
+
+
+def _cut(word: str) -> Iterator[str]:
+    if word.isascii():
+        yield from (term for term in map(_KNOWN.__getitem__, _PIECE.findall(word)) if term)
+        return
+    bare = (c for c in unicodedata.normalize("NFKD", word) if not unicodedata.combining(c))
     for piece in _PIECE.findall(unicodedata.normalize("NFC", "".join(bare))):
         if not piece.isascii() and _CJK.search(piece):
-            out.extend(_pairs(piece))
+            yield from _pairs(piece)
         elif term := _KNOWN[piece]:
-            out.append(term)
-    return out
+            yield term
 
 
 def _pairs(word: str) -> list[str]:

@@ -84,18 +84,22 @@ def parse_docstring(text: str | None) -> Docstring:
     """
     if not text:
         return Docstring()
-    text = inspect.cleandoc(text)
-    if "\n" not in text and text[0] not in ":@":
+    if "\n" in text:
+        text = inspect.cleandoc(text)
+    text = text.strip()
+    if not text or ("\n" not in text and text[0] not in ":@"):
         return Docstring(text)
-    return _Reader(text.splitlines()).read()
+    return _Reader(text).read()
 
 
 class _Reader:
     """One pass over the lines; `position` is the next line that nobody has taken."""
 
-    def __init__(self, lines: Sequence[str]) -> None:
-        self.lines = lines
+    def __init__(self, text: str) -> None:
+        self.lines = text.splitlines()
+        self.indents = [len(line) - len(line.lstrip()) for line in self.lines]
         self.position = 0
+        self._may_be_numpy = any(mark in text for mark in ("---", "===", "~~~"))
         self.description: list[str] = []
         self.parameters: dict[str, str] = {}
         self.choices: dict[str, tuple[Any, ...]] = {}
@@ -109,6 +113,8 @@ class _Reader:
         return Docstring(_squeeze(self.description), self.parameters, self.choices, self.returns)
 
     def _numpy(self) -> bool:
+        if not self._may_be_numpy:
+            return False
         here = self.position
         if here + 1 >= len(self.lines) or not _UNDERLINE.match(self.lines[here + 1]):
             return False
@@ -143,7 +149,7 @@ class _Reader:
         title = header.group(1).strip().lower() if header else ""
         if title not in _PARAMETERS and title not in _RETURNS and title not in _DROPPED:
             return False
-        body = self._indented(self.position + 1, _indent(line))
+        body = self._indented(self.position + 1, self.indents[self.position])
         if not body:
             body = self._flat(self.position + 1) if title in _PARAMETERS else []
             if not body:
@@ -157,13 +163,14 @@ class _Reader:
 
     def _indented(self, start: int, indent: int) -> list[str]:
         """The lines from `start` that are blank or deeper than `indent`."""
-        end = start
-        while end < len(self.lines) and (
-            not self.lines[end].strip() or _indent(self.lines[end]) > indent
-        ):
+        end, filled = start, False
+        while end < len(self.lines):
+            if self.indents[end] < len(self.lines[end]):
+                if self.indents[end] <= indent:
+                    break
+                filled = True
             end += 1
-        body = list(self.lines[start:end])
-        return body if any(line.strip() for line in body) else []
+        return self.lines[start:end] if filled else []
 
     def _flat(self, start: int) -> list[str]:
         """Entries that somebody forgot to indent: up to the next blank line."""
@@ -174,20 +181,20 @@ class _Reader:
         return body if body and _ENTRY.match(body[0].strip()) else []
 
     def _entries(self, body: Sequence[str], read: "Callable[[str], re.Match[str] | None]") -> None:
-        filled = [line for line in body if line.strip()]
-        if not filled:
-            return
-        base = min(_indent(line) for line in filled)
+        stripped = [line.strip() for line in body]
+        indents = [_indent(line) for line in body]
+        base = min((n for n, bare in zip(indents, stripped, strict=True) if bare), default=0)
         names: list[str] = []
         text: list[str] = []
         kind = ""
-        for line in body:
-            entry = read(line.strip()) if line.strip() and _indent(line) <= base else None
+        for indent, bare in zip(indents, stripped, strict=True):
+            entry = read(bare) if bare and indent <= base else None
             if entry is None:
-                text.append(line)
+                text.append(bare)
                 continue
             self._keep(names, text, kind)
-            names = re.findall(r"\w[\w.]*", entry.group("names"))
+            found = entry.group("names")
+            names = [found] if found.isidentifier() else re.findall(r"\w[\w.]*", found)
             groups = entry.groupdict()
             text = [groups.get("text") or ""]
             kind = (groups.get("kind") or "").removesuffix(", optional").strip()
@@ -208,7 +215,7 @@ class _Reader:
         known = kind in _PARAMETER_FIELDS or kind in _RETURN_FIELDS or kind in _DROPPED_FIELDS
         if not known:
             return False
-        body = [text, *self._continuation(self.position + 1, _indent(line))]
+        body = [text, *self._continuation(self.position + 1, self.indents[self.position])]
         if kind in _PARAMETER_FIELDS and argument:
             self._keep([argument.split()[-1].strip("*`\\")], body)
         elif kind in _RETURN_FIELDS:
@@ -236,7 +243,7 @@ class _Reader:
         """Keep a description; where there is none, a type that says more than its name."""
         text = _join(lines) or (kind if len(kind.split()) > 2 else "")
         for name in names:
-            choices = _CHOICES.search(text)
+            choices = _CHOICES.search(text) if "(" in text else None
             values = None if choices is None else _literal_list(choices.group(1))
             if choices is not None and values is not None:
                 self.choices[name] = values
@@ -262,6 +269,8 @@ def _indent(line: str) -> int:
 
 def _join(lines: Sequence[str]) -> str:
     """Wrapped lines become one; paragraphs and bullets keep their own."""
+    if len(lines) == 1:
+        return lines[0].strip()
     out: list[str] = []
     fresh = True
     for line in lines:

@@ -12,7 +12,7 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from inspect import Parameter as _P
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import typing_extensions
 
@@ -83,7 +83,7 @@ def read_signature(function: Callable[..., Any], *, skip_first: bool = False) ->
     name = _name(function)
     where = _where(inner, name)
     try:
-        signature = inspect.signature(function)
+        raw, returns = _raw(function)
     except (ValueError, TypeError) as error:
         raise ToolDefinitionError(
             f"{where}: {name!r} has no signature that Python can read; "
@@ -92,8 +92,7 @@ def read_signature(function: Callable[..., Any], *, skip_first: bool = False) ->
     doc = parse_docstring(_doc(function, inner))
     scope = _Scope(inner, where)
     parameters: list[Parameter] = []
-    raw = list(signature.parameters.values())[1 if skip_first else 0 :]
-    for parameter in raw:
+    for parameter in raw[1 if skip_first else 0 :]:
         parameters.extend(_parameters(parameter, doc, scope))
     _no_twins(parameters, where, name)
     is_async, is_generator = _kinds(function, inner)
@@ -101,7 +100,7 @@ def read_signature(function: Callable[..., Any], *, skip_first: bool = False) ->
         name=name,
         description=doc.description,
         parameters=tuple(parameters),
-        returns=scope.returns(signature.return_annotation),
+        returns=scope.returns(returns),
         returns_text=doc.returns,
         where=where,
         is_async=is_async,
@@ -109,7 +108,53 @@ def read_signature(function: Callable[..., Any], *, skip_first: bool = False) ->
     )
 
 
-def _parameters(parameter: inspect.Parameter, doc: Docstring, scope: "_Scope") -> list[Parameter]:
+class _Raw(NamedTuple):
+    """A parameter as the function has it; the fields are those of `inspect.Parameter`."""
+
+    name: str
+    kind: Any
+    annotation: Any
+    default: Any
+
+
+def _raw(function: Callable[..., Any]) -> tuple[list[_Raw], Any]:
+    """The parameters of a callable, in order, and its return annotation.
+
+    A plain function is read directly: `inspect.signature` does the same at five times the cost.
+
+    Raises:
+        ValueError, TypeError: It has no signature.
+    """
+    if type(function) is not types.FunctionType or function.__dict__:
+        signature = inspect.signature(function)
+        given = signature.parameters.values()
+        return [
+            _Raw(p.name, p.kind, p.annotation, p.default) for p in given
+        ], signature.return_annotation
+    code, annotations = function.__code__, function.__annotations__
+    names, n_args = code.co_varnames, code.co_argcount
+    n_named = n_args + code.co_kwonlyargcount
+    defaults = function.__defaults__ or ()
+    by_keyword = function.__kwdefaults__ or {}
+    first_default = n_args - len(defaults)
+    made: list[_Raw] = []
+    for at, name in enumerate(names[:n_args]):
+        kind = _P.POSITIONAL_ONLY if at < code.co_posonlyargcount else _P.POSITIONAL_OR_KEYWORD
+        default = defaults[at - first_default] if at >= first_default else EMPTY
+        made.append(_Raw(name, kind, annotations.get(name, EMPTY), default))
+    at = n_named
+    if code.co_flags & inspect.CO_VARARGS:
+        made.append(_Raw(names[at], _P.VAR_POSITIONAL, annotations.get(names[at], EMPTY), EMPTY))
+        at += 1
+    for name in names[n_args:n_named]:
+        default = by_keyword.get(name, EMPTY)
+        made.append(_Raw(name, _P.KEYWORD_ONLY, annotations.get(name, EMPTY), default))
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        made.append(_Raw(names[at], _P.VAR_KEYWORD, annotations.get(names[at], EMPTY), EMPTY))
+    return made, annotations.get("return", EMPTY)
+
+
+def _parameters(parameter: _Raw, doc: Docstring, scope: "_Scope") -> list[Parameter]:
     name = parameter.name
     annotation = scope.evaluate(name, parameter.annotation)
     if _is_context(annotation):
@@ -223,7 +268,7 @@ def _among(annotation: Any, kinds: frozenset[Any]) -> bool:
 
 def _described(annotation: Any) -> str:
     """The description in ``Annotated[T, ...]``: a text, a ``Doc`` or a ``Field``."""
-    if typing.get_origin(annotation) is not typing.Annotated:
+    if type(annotation) is type or typing.get_origin(annotation) is not typing.Annotated:
         return ""
     for extra in reversed(annotation.__metadata__):
         if isinstance(extra, str):
@@ -367,7 +412,8 @@ def _doc(function: Any, inner: Callable[..., Any]) -> str | None:
     while isinstance(function, functools.partial):
         function = cast("Any", function).func
     if hasattr(function, "__name__"):
-        return inspect.getdoc(function) or inspect.getdoc(inner)
+        own = function.__doc__ if type(function) is types.FunctionType else None
+        return own or inspect.getdoc(function) or inspect.getdoc(inner)
     return inspect.getdoc(inner) or inspect.getdoc(cast("Any", type(function)))
 
 
