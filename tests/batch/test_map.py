@@ -251,16 +251,16 @@ def test_text_that_is_no_utf8_survives(tmp_path: Path):
 
 
 KILLED = """
-import asyncio, os, random, signal, sys, threading, time
+import asyncio, os, random, signal
 from pathlib import Path
 from antiphon.batch import map_rows
+left = random.Random({seed}).randrange(40)
 def work(row):
-    time.sleep(0.002)
+    global left
+    left -= 1
+    if left < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
     return {{"n": row["n"] * 2}}
-def killer():
-    time.sleep(random.Random({seed}).uniform(0, 0.06))
-    os.kill(os.getpid(), signal.SIGKILL)
-threading.Thread(target=killer, daemon=True).start()
 asyncio.run(map_rows(work, [{{"n": n}} for n in range(120)], Path({out!r}), concurrency=4))
 """
 
@@ -272,7 +272,7 @@ def killed(out: Path, seed: int) -> int:
 
 @pytest.mark.slow
 def test_a_stage_killed_twenty_times_gives_the_same_rows(tmp_path: Path):
-    ends = {killed(tmp_path / "out", seed) for seed in range(20)}
+    ends = [killed(tmp_path / "out", seed) for seed in range(20)]
 
     mapped(works.doubled, tmp_path / "out", [{"n": n} for n in range(120)])
 
@@ -285,5 +285,5 @@ def test_a_killed_stage_gives_the_same_rows(tmp_path: Path):
 
     report = mapped(works.doubled, tmp_path / "out", [{"n": n} for n in range(120)])
 
-    assert report.n_done < 120
+    assert 0 < report.n_done < 120
     assert content(tmp_path / "out") == [2 * n for n in range(120)]

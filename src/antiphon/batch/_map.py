@@ -86,7 +86,7 @@ async def map_rows(
         max_failures: How many failed rows are borne before no further row is begun.
         stop: Asked before each row; a reason that it gives ends the stage in good order.
         progress: Told the report after each row.
-        done: Told each row that came out in this run, for counting what it cost.
+        done: Told each row that came out, also of earlier runs, for counting what it cost.
 
     Raises:
         UsageError: `concurrency` is not positive.
@@ -148,6 +148,7 @@ class _Stage:
             self.report.n_rows += 1
             if key in self._journal:
                 self.report.n_kept += 1
+                self._tell(key)
             elif not self._ends():
                 yield index, key, row
 
@@ -171,11 +172,14 @@ class _Stage:
         else:
             self._journal.add(key, made)
             self.report.n_done += 1
-            if self._done is not None:
-                for one in made:
-                    self._done(one)
+            self._tell(key)
         if self._progress is not None:
             self._progress(self.report)
+
+    def _tell(self, key: str) -> None:
+        if self._done is not None:
+            for one in self._journal.rows(key):
+                self._done(one)
 
     def _fail(self, index: int, error: AntiphonError) -> None:
         self.report.failures.append(Failure(index, str(error)))

@@ -29,6 +29,7 @@ COMMANDS = {
     "encode": "turn conversations into tokens, labels and loss weights",
     "train": "fine-tune a model on rows",
     "data": "convert, check, count and deduplicate datasets",
+    "synth": "make trajectories: write tasks, let an agent do them",
     "eval": "measure a model on a benchmark",
     "serve": "serve a model as an OpenAI-compatible endpoint",
 }

@@ -1,0 +1,201 @@
+"""Tasks by rule, one function a kind: question, right calls, and what is then said.
+
+A kind that the tools on offer do not allow gives ``None``, and another one is drawn.
+"""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from antiphon.synthesis._catalog import Chain, placeholders
+from antiphon.synthesis._draw import Asked, Drawer, Values, fill
+from antiphon.synthesis._task import (
+    Fault,
+    Link,
+    Offered,
+    Saying,
+    ScriptCall,
+    ScriptTurn,
+    link_value,
+    moved,
+)
+
+_FAULTS = (
+    "the service is not available right now",
+    "timed out after 10 seconds",
+    "the server is busy",
+    "the connection was lost",
+)
+_CANNOT = (
+    "I am sorry, none of my tools can do that.",
+    "I have no tool for that.",
+    "That is something I cannot look up here.",
+)
+_JOINS = ("? And ", ", and also: ", "? Also, ", "; then ", " and ")
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A task before it has a name and tools."""
+
+    kind: str
+    """Its kind."""
+    turns: list[str]
+    """What the user says."""
+    script: list[ScriptTurn]
+    """What is right."""
+    faults: list[Fault] = field(default_factory=list[Fault])
+    """Tools that do not work for a while."""
+
+
+def _turn(*asked: Asked, tries: int = 1) -> ScriptTurn:
+    """One step with all the calls, and a sentence about each."""
+    sayings = [replace(a.saying, step=0, call=n) for n, a in enumerate(asked)]
+    return ScriptTurn([[a.call for a in asked]], sayings, tries)
+
+
+def _said(text: str) -> ScriptTurn:
+    return ScriptTurn([], [Saying([text])])
+
+
+def askable(drawer: Drawer, offers: Sequence[Offered]) -> list[Offered]:
+    """The tools on offer that the catalog has questions for."""
+    return [o for o in offers if o.entry in drawer.catalog.tools]
+
+
+def single(drawer: Drawer, offers: Sequence[Offered]) -> Drawn | None:
+    """One call and the answer."""
+    asked = drawer.ask(drawer.random.choice(offers))
+    return Drawn("single", [drawer.noise(asked.question)], [_turn(asked)])
+
+
+def parallel(drawer: Drawer, offers: Sequence[Offered]) -> Drawn | None:
+    """Two calls of one step that do not need each other."""
+    first = drawer.ask(drawer.random.choice(offers))
+    same = drawer.random.random() < 0.5
+    second = drawer.ask(first.offered if same else drawer.random.choice(offers))
+    if second.call == first.call:
+        return None
+    later = second.question[:1].lower() + second.question[1:]
+    question = first.question.rstrip("?.!") + drawer.random.choice(_JOINS) + later
+    if drawer.random.random() < 0.35:
+        question = f"{first.question} {second.question}"
+    return Drawn("parallel", [question], [_turn(first, second)])
+
+
+def dependent(drawer: Drawer, offers: Sequence[Offered]) -> Drawn | None:
+    """Two calls, of which the second needs what the first one finds."""
+    by_id = {o.entry: o for o in offers}
+    usable = [c for c in drawer.catalog.chains if c.first in by_id and c.second in by_id]
+    if not usable:
+        return None
+    chain = drawer.random.choice(usable)
+    turn, question = _chained(drawer, chain, by_id)
+    return Drawn("dependent", [drawer.noise(question)], [turn])
+
+
+def _chained(drawer: Drawer, chain: Chain, offers: Mapping[str, Offered]) -> tuple[ScriptTurn, str]:
+    question = drawer.random.choice(chain.questions)
+    wanted = placeholders(question)
+    first, second = offers[chain.first], offers[chain.second]
+    entries = drawer.catalog.tools
+    given = drawer.values(entries[chain.first], wanted, {})
+    then: Values = {key: value for key, value in given.items() if key in wanted}
+    own = drawer.values(entries[chain.second], wanted - set(chain.link), then)
+    one = drawer.asked(first, _naming(given), given)
+    keys = {p.key for p in entries[chain.second].parameters} & set(own)
+    two = drawer.asked(second, "-", {key: own[key] for key in keys if key not in chain.link})
+    linked = {second.names[key]: link_value(Link(0, 0, name)) for key, name in chain.link.items()}
+    order = [second.names[p.key] for p in entries[chain.second].parameters if p.key in second.names]
+    arguments = linked | two.call.arguments
+    call = ScriptCall(second.name, {n: arguments[n] for n in order if n in arguments})
+    said = {key: spoken for key, (_, spoken) in {**own, **given}.items()}
+    saying = replace(two.saying, step=1, call=0)
+    return ScriptTurn([[one.call], [call]], [saying]), fill(question, said)
+
+
+def _naming(values: Values) -> str:
+    return " ".join(f"{{{key}}}" for key in values)
+
+
+def multi_turn(drawer: Drawer, offers: Sequence[Offered]) -> Drawn | None:
+    """Two or three questions one after the other."""
+    asked = [drawer.ask(drawer.random.choice(offers)) for _ in range(drawer.random.randint(2, 3))]
+    return Drawn("multi_turn", [drawer.noise(a.question) for a in asked], [_turn(a) for a in asked])
+
+
+def missing(drawer: Drawer, offers: Sequence[Offered]) -> Drawn | None:
+    """A request that lacks an argument: the assistant asks, is told, and calls."""
+    usable = [o for o in offers if drawer.catalog.tools[o.entry].missing]
+    if not usable:
+        return None
+    offered = drawer.random.choice(usable)
+    request, back = drawer.random.choice(drawer.catalog.tools[offered.entry].missing)
+    asked = drawer.ask(offered)
+    return Drawn("missing", [request, asked.question], [_said(back), _turn(asked)])
+
+
+def no_tool(drawer: Drawer, offers: Sequence[Offered]) -> Drawn | None:
+    """A question that needs no tool, or one that only a tool that is not there could answer."""
+    others = [
+        entry
+        for id, entry in drawer.catalog.tools.items()
+        if not entry.worded and all(id != o.entry and not _alike(entry.names, o) for o in offers)
+    ]
+    if others and (not drawer.catalog.no_tool or drawer.random.random() < 0.3):
+        asked = drawer.ask(drawer.offer(drawer.random.choice(others)))
+        return Drawn("no_tool", [asked.question], [_said(drawer.random.choice(_CANNOT))])
+    if not drawer.catalog.no_tool:
+        return None
+    question, answer = drawer.random.choice(drawer.catalog.no_tool)
+    return Drawn("no_tool", [question], [_said(answer)])
+
+
+def _alike(names: Sequence[str], offered: Offered) -> bool:
+    """Whether a tool on offer may do what another one does: their names share a word."""
+    words = {word for name in names for word in name.split("_")}
+    return bool(words & set(offered.name.split("_")) - {"get", "find", "check", "list", "my"})
+
+
+def recovery(drawer: Drawer, offers: Sequence[Offered]) -> Drawn | None:
+    """A tool that fails once and works the next time."""
+    asked = drawer.ask(drawer.random.choice(offers))
+    fault = Fault(asked.offered.name, fault_text(drawer.random, again=True))
+    return Drawn("recovery", [drawer.noise(asked.question)], [_turn(asked, tries=2)], [fault])
+
+
+def failing(drawer: Drawer, offers: Sequence[Offered]) -> Drawn | None:
+    """A tool that does not work: the answer says so and invents nothing."""
+    asked = drawer.ask(drawer.random.choice(offers))
+    fault = Fault(asked.offered.name, fault_text(drawer.random, again=False), times=1_000)
+    return Drawn("failing", [drawer.noise(asked.question)], [_turn(asked)], [fault])
+
+
+def fault_text(draw: random.Random, *, again: bool) -> str:
+    """What a tool says that does not work, for now or at all."""
+    return draw.choice(_FAULTS) + ("; try again" if again else "")
+
+
+def merged(first: Drawn, second: Drawn) -> Drawn | None:
+    """Two tasks of one turn as one longer task; ``None`` where they cannot be joined."""
+    mergeable = ("single", "parallel", "dependent")
+    if first.kind not in mergeable or second.kind not in mergeable:
+        return None
+    one, two = first.script[0], second.script[0]
+    n = len(one.steps)
+    later = [[replace(c, arguments=moved(c.arguments, n)) for c in step] for step in two.steps]
+    sayings = [*one.sayings, *(replace(s, step=s.step + n) for s in two.sayings)]
+    question = f"{first.turns[0]} {second.turns[0]}"
+    return Drawn("merged", [question], [ScriptTurn([*one.steps, *later], sayings)])
+
+
+BY_RULE: dict[str, Callable[[Drawer, Sequence[Offered]], Drawn | None]] = {
+    "single": single,
+    "parallel": parallel,
+    "dependent": dependent,
+    "multi_turn": multi_turn,
+    "missing": missing,
+    "no_tool": no_tool,
+    "recovery": recovery,
+    "failing": failing,
+}

@@ -1,0 +1,234 @@
+"""Tasks by rule are the same for the same seed, fit their tools, and are done on real results."""
+
+import asyncio
+import json
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon.datasets import Checker
+from antiphon.errors import DataError
+from antiphon.messages import find_problems
+from antiphon.synthesis import KINDS, SynthConfig, SynthReport, config_from, synthesize
+
+SCRIPTS = Path(__file__).parents[2] / "scripts" / "embedded_model" / "catalog"
+DEMO = {"python": ["antiphon.tools.builtin:DEMO_TOOLS"], "catalogs": ["demo"], "offered": [3, 5]}
+
+
+def config(out: Path, n: int = 60, toolset: Any = None, **more: Any) -> SynthConfig:
+    tasks: dict[str, Any] = {"count": n} | more.pop("tasks", {})
+    return config_from(
+        {"seed": 5, "out": str(out), "toolset": [toolset or DEMO], "tasks": tasks} | more
+    )
+
+
+def made(given: SynthConfig, **options: Any) -> tuple[SynthReport, list[dict[str, Any]]]:
+    report = asyncio.run(synthesize(given, **options))
+    lines = (report.out / "runs.jsonl").read_text("utf-8").splitlines()
+    return report, [json.loads(line) for line in lines]
+
+
+def tasks_of(out: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (out / "tasks.jsonl").read_text("utf-8").splitlines()]
+
+
+def calls(row: dict[str, Any]) -> list[list[tuple[str, dict[str, Any]]]]:
+    return [
+        [(c["function"]["name"], c["function"]["arguments"]) for c in m.get("tool_calls", ())]
+        for m in row["messages"]
+        if m["role"] == "assistant"
+    ]
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """A hundred and twenty runs on the real demonstration tools, a tenth of them merged."""
+    out = tmp_path_factory.mktemp("demo")
+    return made(config(out, 120, tasks={"merge": 0.1, "thoughts": 0.2}))[1]
+
+
+@pytest.fixture(scope="module")
+def invented(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """Runs on invented tools, answered by rule."""
+    out = tmp_path_factory.mktemp("invented")
+    catalogs = [str(SCRIPTS / f"{name}.json") for name in ("everyday", "office")]
+    return made(config(out, 80, {"catalogs": catalogs, "offered": [3, 7]}))[1]
+
+
+def test_every_kind_is_made_and_answered(demo: list[dict[str, Any]]):
+    kinds = Counter(row["metadata"]["kind"] for row in demo)
+
+    assert set(kinds) == {*KINDS, "merged"}
+    assert {row["stop_reason"] for row in demo} == {"answer"}
+
+
+@pytest.mark.parametrize("rows", ["demo", "invented"])
+def test_every_call_fits_the_schema_of_a_tool_on_offer(rows: str, request: Any):
+    for row in request.getfixturevalue(rows):
+        schemas = {t["function"]["name"]: t["function"]["parameters"] for t in row["tools"]}
+        for step in calls(row):
+            for name, arguments in step:
+                assert find_problems(schemas[name], arguments) == []
+
+
+@pytest.mark.parametrize("rows", ["demo", "invented"])
+def test_a_data_set_check_finds_no_error(rows: str, request: Any):
+    checker = Checker()
+    found = [f for row in request.getfixturevalue(rows) for f in checker.check(row)]
+
+    assert [f for f in found if f.level == "error"] == []
+
+
+@pytest.mark.parametrize("rows", ["demo", "invented"])
+def test_no_placeholder_is_left_in_what_is_said(rows: str, request: Any):
+    for row in request.getfixturevalue(rows):
+        for message in row["messages"]:
+            if message["role"] in ("user", "assistant"):
+                assert not re.search(r"\{[a-z_.]+\}", str(message.get("content", "")))
+
+
+def test_a_dependent_call_is_made_with_what_the_first_one_found(demo: list[dict[str, Any]]):
+    rows = [row for row in demo if row["metadata"]["kind"] == "dependent"]
+
+    for row in rows:
+        found = json.loads(next(m["content"] for m in row["messages"] if m["role"] == "tool"))
+        second = calls(row)[1][0][1]
+        assert found["city"] in second.values()
+    assert len(rows) > 5
+
+
+def test_a_tool_that_fails_once_is_called_again_and_one_that_fails_is_told(
+    demo: list[dict[str, Any]],
+):
+    for row in demo:
+        kind = row["metadata"]["kind"]
+        results = [m for m in row["messages"] if m["role"] == "tool"]
+        if kind == "recovery":
+            assert [bool(m.get("is_error")) for m in results] == [True, False]
+            assert calls(row)[0] == calls(row)[1]
+            assert "out of order 1 times" in str(row["metadata"]["simulated"])
+        if kind == "failing":
+            assert [bool(m.get("is_error")) for m in results] == [True]
+            assert row["messages"][-1]["content"].startswith("Sorry, that did not work: ")
+
+
+def test_a_parallel_task_has_its_calls_in_one_step(demo: list[dict[str, Any]]):
+    for row in demo:
+        if row["metadata"]["kind"] == "parallel":
+            assert [len(step) for step in calls(row)] == [2, 0]
+
+
+def test_a_merged_task_does_both_in_turn(demo: list[dict[str, Any]]):
+    rows = [row for row in demo if row["metadata"]["kind"] == "merged"]
+
+    assert all(len([s for s in calls(row) if s]) >= 2 for row in rows)
+    assert all(len(row["metadata"]["task"]["turns"]) == 1 for row in rows)
+
+
+def test_thoughts_stand_in_whole_groups_or_not_at_all(demo: list[dict[str, Any]]):
+    by_group: dict[int, set[bool]] = {}
+    for row in demo:
+        thought = any("reasoning_content" in m for m in row["messages"])
+        by_group.setdefault(row["metadata"]["group"], set()).add(thought)
+
+    assert {frozenset(v) for v in by_group.values()} == {frozenset([True]), frozenset([False])}
+
+
+def test_a_group_shares_its_tools(demo: list[dict[str, Any]]):
+    for index in range(0, 120, 4):
+        assert len({json.dumps(row["tools"]) for row in demo[index : index + 4]}) == 1
+
+
+def test_invented_tools_are_marked_and_real_ones_are_not(
+    demo: list[dict[str, Any]], invented: list[dict[str, Any]]
+):
+    assert all(set(row["metadata"]["simulated"].values()) >= {"rule"} for row in invented)
+    assert all(
+        "simulated" not in row["metadata"] or row["metadata"]["kind"] in ("recovery", "failing")
+        for row in demo
+    )
+
+
+def said(rows: list[dict[str, Any]]) -> list[Any]:
+    return [[row["id"], row["messages"], row["tools"]] for row in rows]
+
+
+def test_the_same_seed_makes_the_same_conversations(tmp_path: Path, invented: list[dict[str, Any]]):
+    catalogs = [str(SCRIPTS / f"{name}.json") for name in ("everyday", "office")]
+    again = config(tmp_path, 40, {"catalogs": catalogs, "offered": [3, 7]})
+
+    assert said(made(again)[1]) == said(invented[:40])
+
+
+def test_another_seed_makes_others(tmp_path: Path, demo: list[dict[str, Any]]):
+    two = made(replace(config(tmp_path, 10), seed=6))[1]
+
+    assert said(demo[:10]) != said(two)
+
+
+def test_a_limit_ends_a_stage_and_the_same_command_goes_on(tmp_path: Path):
+    first = asyncio.run(synthesize(config(tmp_path, 20, limits={"seconds": 0.0})))
+    second, rows = made(config(tmp_path, 20))
+
+    assert "limits.seconds is 0" in first.stages["tasks"].stopped
+    assert not first.is_complete
+    assert second.is_complete
+    assert len(rows) == 20
+
+
+def test_more_tasks_keep_the_first_ones(tmp_path: Path):
+    made(config(tmp_path, 10))
+
+    report, rows = made(config(tmp_path, 14))
+
+    assert (report.stages["runs"].n_kept, len(rows)) == (10, 14)
+
+
+def test_what_is_held_out_is_neither_asked_nor_answered(tmp_path: Path):
+    catalogs = [str(SCRIPTS / "everyday.json")]
+    given = config(tmp_path / "a", 30, {"catalogs": catalogs})
+    text = json.dumps(tasks_of(made(given)[0].out), ensure_ascii=False)
+    slots = json.loads((SCRIPTS / "slots_everyday.json").read_text())
+    asked = [v for values in slots.values() for v in values if len(v) > 6 and f'"{v}"' in text]
+
+    rows = made(config(tmp_path / "b", 30, {"catalogs": catalogs}), held_out=asked)[1]
+
+    assert len(asked) > 10
+    turns = json.dumps([row["messages"] for row in rows], ensure_ascii=False)
+    assert [v for v in asked if f'"{v}"' in turns] == []
+
+
+def test_a_toolset_that_allows_no_kind_says_so(tmp_path: Path):
+    catalog = tmp_path / "c.json"
+    catalog.write_text('{"tools": [{"id": "ping", "questions": ["Ping?"], "result": "pong"}]}')
+    given = config(tmp_path, 3, {"catalogs": [str(catalog)]}, tasks={"kinds": {"dependent": 1}})
+
+    report = asyncio.run(synthesize(given))
+
+    assert "allows none of the kinds dependent" in report.stages["tasks"].failures[0].reason
+
+
+@pytest.mark.parametrize(
+    ("tool", "message"),
+    [
+        ({"questions": []}, "'t' has no questions"),
+        ({"questions": ["Where is {x}?"]}, "has no parameter 'x'"),
+        ({"parameters": [{"key": "x", "required": True, "slot": "code"}]}, "without 'x'"),
+        ({"questions": ["{x}?"], "parameters": [{"key": "x", "slot": "nope"}]}, "no slot"),
+        ({"result": {"a": "{nope}"}}, r"answers with \{nope\}"),
+        ({"parameters": [{"names": ["x"]}]}, "is no tool: KeyError 'key'"),
+    ],
+)
+def test_a_catalog_that_does_not_fit_together_names_the_entry(
+    tmp_path: Path, tool: dict[str, Any], message: str
+):
+    catalog = tmp_path / "c.json"
+    entry = {"id": "t", "questions": ["Now?"], "result": "yes"} | tool
+    catalog.write_text(json.dumps({"tools": [entry]}))
+
+    with pytest.raises(DataError, match=message):
+        made(config(tmp_path, 1, {"catalogs": [str(catalog)]}))
