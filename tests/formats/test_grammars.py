@@ -9,6 +9,7 @@ import pytest
 
 from antiphon.errors import RenderError, UnknownNameError, UsageError
 from antiphon.formats import Format, get_format
+from antiphon.formats._react import React
 from antiphon.messages import Conversation, Message, ToolCall, ToolSpec
 from formats.format_cases import VARIANTS, conversations, variant, written
 
@@ -76,7 +77,8 @@ def test_a_grammar_accepts_what_is_rendered(name: str) -> None:
 
 def _ending(fmt: Format, text: str) -> str:
     """ReAct writes the mark that ends its calls; a grammar has it, a parsed text has not."""
-    acts = fmt.name.startswith("react") and "Action:" in text
+    prompted = isinstance(fmt, React)
+    acts = prompted and fmt.words.action in text
     return fmt.stop[0] if acts else ""
 
 
