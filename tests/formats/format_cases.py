@@ -72,13 +72,24 @@ OFFICIAL: dict[str, tuple[str, dict[str, Any]]] = {
     "nemotron_nano": ("nemotron_nano", {"thinking": False}),
     "hunyuan_a13b": ("hunyuan_a13b", {}),
     "command_r7b": ("command_r7b", {}),
+    "jamba": ("jamba", {}),
+    "youtu": ("youtu", {"thinking": False}),
+    "llama4": ("llama4", {}),
+    "intern_s1": ("intern_s1", {"thinking": False}),
+    "intern_s1_thinking": ("intern_s1", {}),
+    "gigachat3": ("gigachat3", {"version": "3"}),
+    "gigachat3_1": ("gigachat3_1", {}),
+    "apertus": ("apertus", {}),
+    "apriel": ("apriel", {}),
+    "smollm3": ("smollm3", {"thinking": False}),
+    "smollm3_thinking": ("smollm3", {}),
     "deepseek_v3_2": ("deepseek_v3_2", {}),
     "deepseek_v3_2_thinking": ("deepseek_v3_2", {"thinking": True}),
     "deepseek_v4_1": ("deepseek_v4_1", {"thinking": False}),
 }
 """Golden files of published templates: the format and the variant that they are of."""
 
-_TEXT_ONLY = {"granite3_0", "granite3_1", "xlam_qwen"}
+_TEXT_ONLY = {"granite3_0", "granite3_1", "xlam_qwen", "intern_s1"}
 """Variants of `OFFICIAL` whose answers are written as another's are."""
 
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -95,6 +106,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "minicpm5_2b": ("minicpm5", {"edition": "2b"}),
     "nemotron_nano_thinking": ("nemotron_nano", {}),
     "hunyuan_a13b_direct": ("hunyuan_a13b", {"thinking": False}),
+    "youtu_thinking": ("youtu", {}),
     "hermes": ("hermes", {}),
     "pythonic": ("pythonic", {}),
     "toolace": ("toolace", {}),

@@ -27,6 +27,8 @@ def test_every_family_has_its_modules_name() -> None:
         ("Salesforce/Llama-xLAM-2-8b-fc-r", "xlam"),
         ("Salesforce/xLAM-2-3b-fc-r", "xlam(frame='qwen')"),
         ("phi4_mini_json", "phi4_mini"),
+        ("ai-sage/GigaChat3-10B-A1.8B", "gigachat3(version='3')"),
+        ("llama4_json", "llama4"),
     ],
 )
 def test_a_name_finds_its_family_and_variant(name: str, means: str) -> None:

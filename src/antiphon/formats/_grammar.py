@@ -204,7 +204,7 @@ class CallForm:
 
     call: Callable[[ToolSpec, "Rules"], Node]
     """One call of one tool."""
-    open: str = ""
+    open: Node | str = ""
     """What stands before the first call."""
     between: str = ""
     """What stands between calls."""

@@ -44,7 +44,7 @@ TURNS = Turns(
 _CALLS = JsonCalls(END, arguments=("parameters", "arguments"), next_block=(ACTION,))
 SYNTAX = Syntax(
     blocks=tuple(
-        Block(ACTION + gap + mark, _CALLS, before="\n", token=True)
+        Block(ACTION + gap + mark, _CALLS, token=True)
         for mark in (PLUGIN, "<|interpreter|>")
         for gap in ("", " ")
     ),

@@ -66,11 +66,11 @@ _HOW = (
     'Respond in the format {"name": function name, "parameters": dictionary of argument name '
     "and its value}.Do not use variables.\n\n"
 )
-_IN_USER = (
+IN_USER = (
     "Given the following functions, please respond with a JSON for a function call with its proper "
     "arguments that best answers the given prompt.\n\n" + _HOW
 )
-_IN_SYSTEM = (
+IN_SYSTEM = (
     "You have access to the following functions. To call a function, please respond with JSON "
     "for a function call." + _HOW
 )
@@ -146,7 +146,7 @@ class Llama31(Family):
         today = f"Cutting Knowledge Date: December 2023\nToday Date: {self.date}\n\n"
         w.text(today, "frame", index)
         if conversation.tools and not self.tools_in_user_message:
-            w.text(_IN_SYSTEM + of_tools(indented, conversation.tools), "frame", index)
+            w.text(IN_SYSTEM + of_tools(indented, conversation.tools), "frame", index)
         w.text((system or "").strip(), "given", index)
         TURNS.finish(w, "system", index)
 
@@ -156,7 +156,7 @@ class Llama31(Family):
         message = conversation.messages[index]
         TURNS.begin(w, message.role, index)
         if tools:
-            w.text(_IN_USER + of_tools(indented, tools), "frame", index)
+            w.text(IN_USER + of_tools(indented, tools), "frame", index)
         match message.role:
             case "assistant":
                 self._assistant(w, conversation, message, index)
