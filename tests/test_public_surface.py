@@ -24,6 +24,7 @@ ERRORS: list[errors.AntiphonError] = [
     errors.UsageError("a"),
     errors.UnknownNameError("a"),
     errors.ToolDefinitionError("a"),
+    errors.PlanError("a"),
     errors.MissingExtraError("serving", "serve"),
     errors.DataError("a", path="rows.jsonl", line=3),
     errors.RenderError("a", format="qwen3", index=2),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         ToolSpec,
     )
     from antiphon.models import ReplayModel, ScriptedModel, load_model
+    from antiphon.strategies import Plan, PlanAndExecute, Reflexion, Task
     from antiphon.tools import Tool, tool
 
 __version__ = "0.1.0"
@@ -37,8 +38,12 @@ __all__ = [
     "InvalidToolCall",
     "LossPolicy",
     "Message",
+    "Plan",
+    "PlanAndExecute",
+    "Reflexion",
     "ReplayModel",
     "ScriptedModel",
+    "Task",
     "TextPart",
     "ThinkingPart",
     "Tool",
@@ -84,6 +89,12 @@ _ROOMS = {
         "ReplayModel",
         "ScriptedModel",
         "load_model",
+    ),
+    "strategies": (
+        "Plan",
+        "PlanAndExecute",
+        "Reflexion",
+        "Task",
     ),
     "tools": (
         "Tool",

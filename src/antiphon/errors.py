@@ -3,7 +3,8 @@
     AntiphonError
     ├── UsageError (ValueError)                a name, spec or setting that cannot be used as given
     │   ├── UnknownNameError (LookupError)     no format, model or benchmark of that name
-    │   └── ToolDefinitionError (TypeError)    a function that cannot be described exactly
+    │   ├── ToolDefinitionError (TypeError)    a function that cannot be described exactly
+    │   └── PlanError                          a plan that cannot be run
     ├── MissingExtraError (ImportError)        an optional dependency is not installed
     ├── DataError (ValueError)                 a file or row that cannot be read; has path and line
     ├── RenderError (ValueError)               a message that a model family cannot express
@@ -37,6 +38,7 @@ __all__ = [
     "ModelError",
     "ModelNotFoundError",
     "ModelResponseError",
+    "PlanError",
     "RateLimitError",
     "RenderError",
     "RunError",
@@ -93,6 +95,10 @@ class UnknownNameError(UsageError, LookupError):
 
 class ToolDefinitionError(UsageError, TypeError):
     """A function that cannot be described to a model exactly."""
+
+
+class PlanError(UsageError):
+    """A plan that cannot be run: a cycle, an unknown or duplicate id, or no plan at all."""
 
 
 class MissingExtraError(AntiphonError, ImportError):

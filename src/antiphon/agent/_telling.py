@@ -22,7 +22,12 @@ class Telling:
     """The events of one run, as they happen."""
 
     def __init__(
-        self, events: list[Event], shown: Shown, journal: Journal | None, told: Iterable[Event]
+        self,
+        events: list[Event],
+        shown: Shown,
+        journal: Journal | None,
+        told: Iterable[Event],
+        clock: Callable[[], float] = perf_counter,
     ) -> None:
         """Set up.
 
@@ -31,16 +36,18 @@ class Telling:
             shown: Awaited after each event.
             journal: Where events are kept before they are shown.
             told: Events of the unfinished step, which will come once more.
+            clock: What times are read from, in seconds.
         """
         self.events = events
         self._shown = shown
         self._journal = journal
         self._told = deque(told)
-        self._begun = perf_counter() - (events[-1].time if events else 0.0)
+        self._clock = clock
+        self._begun = clock() - (events[-1].time if events else 0.0)
 
     def now(self) -> float:
         """Seconds since the run began, the time before it was broken off included."""
-        return round(perf_counter() - self._begun, 6)
+        return round(self._clock() - self._begun, 6)
 
     def note(self, event: Event) -> bool:
         """Record an event without waiting for whoever looks; whether it was new."""

@@ -7,6 +7,7 @@ or run in the event loop (``threaded=False``).
 """
 
 import asyncio
+import math
 import selectors
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -37,7 +38,15 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._jumping = _JumpingSelector()
         super().__init__(self._jumping)
-        self._clock_resolution = 1e-9
+
+    @property
+    def _clock_resolution(self) -> float:
+        """How near a timer must be to be due: more than the clock can be wrong by, at any time."""
+        return 2 * math.ulp(self._jumping.now)
+
+    @_clock_resolution.setter
+    def _clock_resolution(self, seconds: float) -> None:
+        """asyncio sets that of the real clock, which is not the one in use."""
 
     def time(self) -> float:
         """Virtual seconds since the loop was made."""

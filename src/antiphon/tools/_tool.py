@@ -249,6 +249,14 @@ class Tool(Generic[P, R]):
         """Whether a person must agree to a call with these arguments."""
         return self.approval(arguments) if callable(self.approval) else self.approval
 
+    def problem(self, arguments: str | bytes | Mapping[str, Any] | None) -> str:
+        """Why a call with these arguments would be refused; empty where it would not be."""
+        try:
+            self._read(arguments)
+        except Rejected as rejected:
+            return str(rejected)
+        return ""
+
     async def call(
         self,
         arguments: str | bytes | Mapping[str, Any] | None = None,

@@ -1,0 +1,65 @@
+"""A plan while it is written: tasks go to the schedule as soon as their text is whole."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from antiphon.errors import PlanError
+from antiphon.strategies._plan import Plan, Task, check_task
+from antiphon.strategies._plan_checks import check_arguments, check_same
+from antiphon.strategies._schedule import Schedule
+
+if TYPE_CHECKING:
+    from antiphon.strategies._plan_course import PlanCourse
+
+
+class Written:
+    """What was read of a plan so far."""
+
+    def __init__(self, course: "PlanCourse") -> None:
+        self._course = course
+        self._reader = course.reader()
+        self._problem = ""
+        self._n_new = 0
+
+    def begin_again(self) -> None:
+        """The text so far no longer holds; tasks that were started from it go on."""
+        self._reader = self._course.reader()
+        self._problem = ""
+
+    def feed(self, text: str, schedule: Schedule) -> None:
+        """Take more text."""
+        if not self._problem:
+            try:
+                self._add(self._reader.feed(text), schedule)
+            except PlanError as error:
+                self._problem = str(error)
+
+    def finish(self, schedule: Schedule) -> str:
+        """The text is over; what is wrong with the plan."""
+        if not self._problem:
+            try:
+                self._add(self._reader.finish(), schedule)
+                plan = Plan("", tuple(schedule.tasks.values()))
+                plan.check(tools=self._course.tools, agents=self._course.others)
+            except PlanError as error:
+                self._problem = str(error)
+        return self._problem
+
+    def _add(self, tasks: Sequence[Task], schedule: Schedule) -> None:
+        for task in tasks:
+            known = schedule.tasks.get(task.id)
+            if known is not None:
+                if known.status == "completed":
+                    check_same(known, task)
+                elif not known.same_work(task):
+                    raise PlanError(f"duplicate id: two tasks are called {task.id!r}; rename one")
+                continue
+            self._n_new += 1
+            if self._n_new > self._course.how.max_tasks:
+                raise PlanError(f"the plan has more than {self._course.how.max_tasks} tasks")
+            made = self._course.prepared(task)
+            check_task(
+                made, set(made.needs), [], tools=self._course.tools, agents=self._course.others
+            )
+            check_arguments(made, self._course.tools)
+            schedule.add(made)
