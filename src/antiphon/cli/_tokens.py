@@ -6,14 +6,13 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from antiphon.cli._training import read_format, tokenizer_of
-from antiphon.datasets import iter_rows
+from antiphon.datasets import RowFile, iter_rows
 from antiphon.encode import Tokenizer, load_tokenizer
 from antiphon.errors import DataError, UsageError
-from antiphon.events import Trajectory, dump_row
+from antiphon.events import Trajectory
 from antiphon.train import (
     Rollout,
     TokenAudit,
@@ -124,16 +123,9 @@ def run_rollouts(args: argparse.Namespace, report: Callable[[DataError], None]) 
         counts["broken"] += 1
         report(error)
 
-    lines = _exported(args.file, export, told, counts)
-    if args.out == "-":
-        sys.stdout.writelines(lines)
-    else:
-        try:
-            with Path(args.out).open("w", encoding="utf-8") as file:
-                file.writelines(lines)
-        except OSError as error:
-            reason = (error.strerror or "").lower()
-            raise DataError(f"cannot be written: {reason}", path=args.out) from error
+    with RowFile(args.out) as out:
+        for row in _exported(args.file, export, told, counts):
+            out.write(row)
     stream = sys.stderr if args.out == "-" else sys.stdout
     print(f"{counts['runs']:,} runs, {counts['rows']:,} rows", file=stream)
     return 1 if counts["broken"] else 0
@@ -144,7 +136,7 @@ def _exported(
     export: Callable[[Trajectory], list[dict[str, Any]]],
     report: Callable[[DataError], None],
     counts: Counter[str],
-) -> Iterator[str]:
+) -> Iterator[dict[str, Any]]:
     for line, run in trajectories(path, report):
         try:
             rows = export(run)
@@ -153,4 +145,4 @@ def _exported(
             continue
         counts["runs"] += 1
         counts["rows"] += len(rows)
-        yield from (dump_row(row) + "\n" for row in rows)
+        yield from rows

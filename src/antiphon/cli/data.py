@@ -2,19 +2,19 @@
 
 import argparse
 import json
-import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any, cast
 
 from antiphon.cli._main import Subparsers
 from antiphon.datasets import (
     ADAPTERS,
     WRITERS,
     Finding,
+    RowFile,
     Stats,
     adapter_named,
     check_file,
@@ -25,14 +25,13 @@ from antiphon.datasets import (
     write_row,
 )
 from antiphon.errors import DataError, UsageError
-from antiphon.events import dump_row
 
 _EPILOG = """\
 example:
   antiphon data check rows.jsonl
   antiphon data convert toolace.jsonl rows.jsonl --to ms-swift
 
-FILE is JSON lines, a JSON array or one object, by itself or compressed; - is stdin."""
+FILE is JSON lines, a JSON array or object, plain or compressed, Parquet or Arrow; - is stdin."""
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -48,7 +47,9 @@ def add_parser(subparsers: Subparsers) -> None:
 
     convert = verbs.add_parser("convert", help="write the rows in another shape")
     convert.add_argument("file", metavar="IN")
-    convert.add_argument("out", metavar="OUT", help="JSON lines; - is stdout")
+    convert.add_argument(
+        "out", metavar="OUT", help="JSON lines, .gz, .zst, .parquet, .arrow; - is stdout"
+    )
     convert.add_argument(
         "--from",
         dest="source",
@@ -107,7 +108,7 @@ def _convert(args: argparse.Namespace) -> int:
     adapter = adapter_named(args.source) if args.source else None
     lost: Counter[str] = Counter()
     n = 0
-    with _Output(args) as out:
+    with _output(args) as out:
         for line, row in iter_rows(args.file, report=broken):
             try:
                 read = [adapter.read(row)] if adapter else read_row_all(row)
@@ -117,7 +118,7 @@ def _convert(args: argparse.Namespace) -> int:
             for conversation in read:
                 written, missing = write_row(conversation, args.to)
                 lost.update(missing)
-                out.write(dump_row(written) + "\n")
+                out.write(written)
                 n += 1
     notes = {name: f"{count:,} rows lost {name}" for name, count in lost.most_common()}
     result = {"n_rows": n, "n_broken": broken.n, "lost": dict(lost)}
@@ -184,7 +185,7 @@ def _dedupe(args: argparse.Namespace) -> int:
     broken = _Broken(args.strict)
     seen: set[bytes] = set()
     n = kept = 0
-    with _Output(args) as out:
+    with _output(args) as out:
         for line, row in iter_rows(args.file, report=broken):
             try:
                 digest = b"".join(map(digest_of, read_row_all(row)))
@@ -194,7 +195,7 @@ def _dedupe(args: argparse.Namespace) -> int:
             n += 1
             if digest not in seen:
                 seen.add(digest)
-                out.write(dump_row(dict(row)) + "\n")
+                out.write(row)
                 kept += 1
     result = {"n_rows": n, "n_kept": kept, "n_broken": broken.n}
     return _tell(args, result, [f"{kept:,} of {n:,} rows kept"], broken.n)
@@ -228,35 +229,10 @@ class _Broken:
         print(f"antiphon: {_plain(str(error))}", file=sys.stderr)
 
 
-class _Output:
-    """A file that is there when all of it is written, or stdout."""
-
-    def __init__(self, args: argparse.Namespace) -> None:
-        self._path = Path(args.out)
-        self._to_stdout = args.out == "-"
-        if not self._to_stdout and self._path.absolute() == Path(args.file).absolute():
-            raise UsageError("the output would overwrite the input; give it another name")
-        self._aside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-
-    def __enter__(self) -> IO[str]:
-        if self._to_stdout:
-            self._file = sys.stdout
-            return self._file
-        try:
-            self._file = self._aside.open("w", encoding="utf-8")
-        except OSError as error:
-            reason = (error.strerror or "").lower()
-            raise DataError(f"cannot be written: {reason}", path=self._path) from error
-        return self._file
-
-    def __exit__(self, kind: object, value: object, trace: object) -> None:
-        if self._to_stdout:
-            return
-        self._file.close()
-        if kind is None:
-            self._aside.replace(self._path)
-        else:
-            self._aside.unlink(missing_ok=True)
+def _output(args: argparse.Namespace) -> RowFile:
+    if args.out != "-" and Path(args.out).absolute() == Path(args.file).absolute():
+        raise UsageError("the output would overwrite the input; give it another name")
+    return RowFile(args.out)
 
 
 def _tell(

@@ -2,13 +2,23 @@
 
 Start with `_read.py`; `_adapters.py` lists the shapes of published data sets, and `_unified.py`
 reads every spelling of a row of messages.  `_write.py` writes rows, `_check.py` and `_stats.py`
-look at them. This room renders nothing and knows no vocabulary.
+look at them; `_preference.py` reads
+rows that compare answers. This room renders nothing and knows no vocabulary.
 """
 
 from antiphon.datasets._adapters import ADAPTERS, Adapter, adapter_named, adapter_of
 from antiphon.datasets._check import Checker, Finding, check_file, digest_of
 from antiphon.datasets._files import iter_lines, iter_rows, parse_line
+from antiphon.datasets._preference import (
+    Judged,
+    Preference,
+    is_preference,
+    prompt_of,
+    read_judged,
+    read_preference,
+)
 from antiphon.datasets._read import read_line, read_row, read_row_all, read_rows
+from antiphon.datasets._sink import RowFile
 from antiphon.datasets._stats import Stats, count
 from antiphon.datasets._trajectory import (
     answer_in_place,
@@ -24,6 +34,9 @@ __all__ = [
     "Adapter",
     "Checker",
     "Finding",
+    "Judged",
+    "Preference",
+    "RowFile",
     "Stats",
     "adapter_named",
     "adapter_of",
@@ -33,10 +46,14 @@ __all__ = [
     "conversations_of",
     "count",
     "digest_of",
+    "is_preference",
     "iter_lines",
     "iter_rows",
     "parse_line",
+    "prompt_of",
+    "read_judged",
     "read_line",
+    "read_preference",
     "read_row",
     "read_row_all",
     "read_rows",

@@ -1,4 +1,5 @@
-"""Rows of a file, one at a time: JSON lines, a JSON array or object, plain or compressed, or stdin.
+"""Rows of a file, one at a time: JSON lines, a JSON array or object, plain or compressed, Parquet,
+Arrow, or stdin.
 
 Nothing here holds a whole file, but for one row.  Every row comes with the line that it begins on.
 """
@@ -16,12 +17,14 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, cast
 
+from antiphon.datasets._arrow import ARROW_SUFFIXES, arrow_lines, open_zstd
 from antiphon.errors import DataError, clip
 
 _OPEN: dict[str, Callable[..., IO[bytes]]] = {
     ".gz": cast("Any", gzip.open),
     ".bz2": cast("Any", bz2.open),
     ".xz": cast("Any", lzma.open),
+    ".zst": open_zstd,
 }
 _CHUNK_BYTES = 1 << 20
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|["\[\]{}]', re.DOTALL)
@@ -34,7 +37,8 @@ def iter_rows(
 
     Args:
         path: A file of JSON lines, of a JSON array, or of one JSON object, by itself or compressed
-            (``.gz``, ``.bz2``, ``.xz``); ``-`` is stdin.
+            (``.gz``, ``.bz2``, ``.xz``, ``.zst``); Parquet, Arrow, or a directory that `datasets`
+            saved; ``-`` is stdin.
         report: Takes each broken line, and the rest goes on; without it the first one is raised.
 
     Raises:
@@ -64,6 +68,12 @@ def iter_lines(
     """
     tell = _raise if report is None else report
     source = Path(path)
+    if source.suffix in ARROW_SUFFIXES or source.is_dir():
+        try:
+            yield from arrow_lines(source)
+        except OSError as error:
+            raise DataError(f"cannot be read: {_reason(error)}", path=source) from error
+        return
     try:
         with _open(source) as file:
             head = file.readline(_CHUNK_BYTES).removeprefix(codecs.BOM_UTF8)
@@ -75,8 +85,11 @@ def iter_lines(
                 else:
                     yield line, data
     except (OSError, EOFError, lzma.LZMAError) as error:
-        reason = getattr(error, "strerror", None) or "the compressed data is damaged"
-        raise DataError(f"cannot be read: {reason.lower()}", path=source) from error
+        raise DataError(f"cannot be read: {_reason(error)}", path=source) from error
+
+
+def _reason(error: Exception) -> str:
+    return str(getattr(error, "strerror", None) or "the compressed data is damaged").lower()
 
 
 def parse_line(data: bytes) -> Mapping[str, Any]:
