@@ -64,6 +64,12 @@ def add_parser(subparsers: Subparsers) -> None:
         help=f"{', '.join(list_policies())}, joined by +; or a JSON file of ms-swift's kind",
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="where to write shards")
+    parser.add_argument(
+        "--for",
+        dest="purpose",
+        choices=("dpo", "kto", "reward", "grpo"),
+        help="rows for a trainer of TRL, in its columns; --out is then a file of rows",
+    )
     parser.add_argument("--max-tokens", type=int, metavar="N", help="the longest example")
     parser.add_argument(
         "--too-long",
@@ -89,6 +95,10 @@ def run(args: argparse.Namespace) -> int:
         value = getattr(args, name)
         if value is not None and value < 1:
             raise UsageError(f"--{name.replace('_', '-')} must be 1 or more, got {value}")
+    if args.purpose:
+        from antiphon.cli._compared import run_compared
+
+        return run_compared(args)
     if args.pack and args.max_tokens and args.max_tokens != args.pack:
         raise UsageError("--pack N is also the longest example; leave --max-tokens out")
     job = EncodeJob(

@@ -10,12 +10,15 @@ from antiphon.encode._example import IGNORE, TrainingExample
 from antiphon.encode._fit import TooLong, batch, fit, pack, to_row, unpack
 from antiphon.encode._job import EncodeJob, EncodeReport, encode_file
 from antiphon.encode._load import load_tokenizer
+from antiphon.encode._pairs import Answer, Answered, encode_answer, judged_row, pair_row
 from antiphon.encode._policy import LossPolicy, list_policies
 from antiphon.encode._shards import EncodedRow, EncodedRows
 from antiphon.encode._tokenizer import FastTokenizer, Tokenizer
 
 __all__ = [
     "IGNORE",
+    "Answer",
+    "Answered",
     "EncodeJob",
     "EncodeReport",
     "EncodedRow",
@@ -27,11 +30,14 @@ __all__ = [
     "TooLong",
     "TrainingExample",
     "batch",
+    "encode_answer",
     "encode_file",
     "fit",
+    "judged_row",
     "list_policies",
     "load_tokenizer",
     "pack",
+    "pair_row",
     "to_row",
     "unpack",
 ]

@@ -5,7 +5,8 @@ use it, `_collate.py` makes its batches, `_held_out.py` measures.  `_gguf.py` wr
 llama.cpp, `_serving.py` says how the result is served; these need the extra ``train``.
 
 For trainers that learn from rewards: `_rollouts.py` gives the exact tokens of recorded runs as
-others expect them, `_audit.py` tells whether they are what the format says.
+others expect them, `_audit.py` tells whether they are what the format says.  `_trl.py` trains on
+pairs of answers with TRL (extra ``trl``).
 """
 
 from antiphon.train._audit import DEFECTS, Drift, TokenAudit, verify_tokens
@@ -24,6 +25,7 @@ from antiphon.train._serving import write_serving
 from antiphon.train._settings import TrainSettings
 from antiphon.train._train import TrainReport, train
 from antiphon.train._trainer import make_trainer
+from antiphon.train._trl import PairCollator, make_dpo_trainer
 
 __all__ = [
     "DEFECTS",
@@ -31,6 +33,7 @@ __all__ = [
     "Collator",
     "Drift",
     "HeldOutRow",
+    "PairCollator",
     "Rollout",
     "TokenAudit",
     "TrainReport",
@@ -38,6 +41,7 @@ __all__ = [
     "Turn",
     "export_adapter",
     "held_out_rows",
+    "make_dpo_trainer",
     "make_trainer",
     "measure",
     "rollouts_of",
