@@ -19,6 +19,7 @@ from antiphon.models._spec import ModelSpec, parse_spec
 
 if TYPE_CHECKING:
     from antiphon.models._dialect import Dialect
+    from antiphon.models._embeddings import EmbeddingModel
 
 _log = logging.getLogger(__name__)
 
@@ -60,14 +61,44 @@ class _Endpoint:
     max_tokens_field: str = "max_tokens"
 
 
+def load_embeddings(spec: str, *, environ: Mapping[str, str] | None = None) -> "EmbeddingModel":
+    """An embedding model behind an OpenAI-compatible endpoint, from its spec.
+
+    Args:
+        spec: ``openai/<name>``, ``ollama/<name>`` or ``http://host:port/v1#<name>``.
+        environ: Where keys and addresses are read from; the process's environment by default.
+
+    Raises:
+        UsageError: The spec names no such endpoint.
+        ModelAuthError: The model needs a key and there is none.
+    """
+    from antiphon.models._embeddings import EmbeddingModel
+
+    parsed = parse_spec(spec)
+    find = _ENDPOINTS.get(parsed.kind)
+    if find is None or parsed.format or parsed.options:
+        raise UsageError(
+            f"no embeddings by the spec {clip(spec)}; the forms are openai/<name>, ollama/<name>, "
+            "http://host:port/v1#<name>; in this process: antiphon.retrieval.SentenceModel"
+        )
+    endpoint = find(parsed, os.environ if environ is None else environ)
+    return EmbeddingModel(
+        endpoint.base_url, model=parsed.name, key=endpoint.key, key_name=endpoint.key_name
+    )
+
+
 def _openai(spec: ModelSpec, environ: Mapping[str, str]) -> Model:
+    return _remote(spec, _openai_endpoint(spec, environ))
+
+
+def _openai_endpoint(spec: ModelSpec, environ: Mapping[str, str]) -> _Endpoint:
     base_url = environ.get("OPENAI_BASE_URL") or OPENAI_URL
     key = environ.get("OPENAI_API_KEY") or None
     if key is None and base_url == OPENAI_URL:
         raise ModelAuthError(f"{spec.text} needs a key; set OPENAI_API_KEY")
     ours = base_url == OPENAI_URL
     field = "max_completion_tokens" if ours else "max_tokens"
-    return _remote(spec, _Endpoint(base_url, key, "OPENAI_API_KEY", field))
+    return _Endpoint(base_url, key, "OPENAI_API_KEY", field)
 
 
 def _anthropic(spec: ModelSpec, environ: Mapping[str, str]) -> Model:
@@ -82,9 +113,13 @@ def _anthropic(spec: ModelSpec, environ: Mapping[str, str]) -> Model:
 
 
 def _ollama(spec: ModelSpec, environ: Mapping[str, str]) -> Model:
+    return _remote(spec, _ollama_endpoint(spec, environ))
+
+
+def _ollama_endpoint(spec: ModelSpec, environ: Mapping[str, str]) -> _Endpoint:
     base_url = ollama_url(environ.get("OLLAMA_HOST", ""))
     key = environ.get("OLLAMA_API_KEY") or None
-    return _remote(spec, _Endpoint(f"{base_url}/v1", key, "OLLAMA_API_KEY"))
+    return _Endpoint(f"{base_url}/v1", key, "OLLAMA_API_KEY")
 
 
 def ollama_url(host: str) -> str:
@@ -102,10 +137,21 @@ def ollama_url(host: str) -> str:
 
 
 def _http(spec: ModelSpec, environ: Mapping[str, str]) -> Model:
+    return _remote(spec, _http_endpoint(spec, environ))
+
+
+def _http_endpoint(spec: ModelSpec, environ: Mapping[str, str]) -> _Endpoint:
     key_name = "ANTIPHON_API_KEY"
     if spec.base_url.rstrip("/") == (environ.get("OPENAI_BASE_URL") or OPENAI_URL).rstrip("/"):
         key_name = "OPENAI_API_KEY"  # a key goes to the address that it was set for, and no other
-    return _remote(spec, _Endpoint(spec.base_url, environ.get(key_name) or None, key_name))
+    return _Endpoint(spec.base_url, environ.get(key_name) or None, key_name)
+
+
+_ENDPOINTS: dict[str, Callable[[ModelSpec, Mapping[str, str]], _Endpoint]] = {
+    "openai": _openai_endpoint,
+    "ollama": _ollama_endpoint,
+    "http": _http_endpoint,
+}
 
 
 def _remote(spec: ModelSpec, endpoint: _Endpoint) -> Model:

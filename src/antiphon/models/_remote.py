@@ -81,15 +81,43 @@ class Endpoint:
                 return
             except ModelError as error:
                 n_tries += 1
-                wait = self._retries.wait(error, n_tries)
-                if wait is None or self._never_reached(error):
-                    raise _tried(error, n_tries) from error
-                reason = str(error)
-                if isinstance(error, RateLimitError):
-                    self._gate.close_for(wait)
-            _log.debug("%s: asking again in %.2f s: %s", self.base_url, wait, reason)
-            yield Retry(reason, wait)
-            await asyncio.sleep(wait)
+                again = self._again(error, n_tries)
+            yield again
+            await asyncio.sleep(again.wait)
+
+    def _again(self, error: ModelError, n_tries: int) -> Retry:
+        """When to ask again after an error.
+
+        Raises:
+            ModelError: The error, where asking again would not help.
+        """
+        wait = self._retries.wait(error, n_tries)
+        if wait is None or self._never_reached(error):
+            raise _tried(error, n_tries) from error
+        if isinstance(error, RateLimitError):
+            self._gate.close_for(wait)
+        _log.debug("%s: asking again in %.2f s: %s", self.base_url, wait, error)
+        return Retry(str(error), wait)
+
+    async def post(self, path: str, body: bytes) -> Any:
+        """The JSON that a request is answered with, asked for again as `ask` does.
+
+        Args:
+            path: Below the base URL.
+            body: JSON.
+
+        Raises:
+            ModelError: There is no answer, also not after asking again.
+        """
+        n_tries = 0
+        while True:
+            await self._gate.wait()
+            try:
+                return await self.json("POST", self.base_url + path, body)
+            except ModelError as error:
+                n_tries += 1
+                again = self._again(error, n_tries)
+            await asyncio.sleep(again.wait)
 
     async def json(self, method: str, url: str, body: bytes | None = None) -> Any:
         """The JSON that a small request is answered with.

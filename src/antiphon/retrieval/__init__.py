@@ -1,12 +1,13 @@
 """Rank texts for a query: tools, documents, memories.
 
 Start with `_lexical.py` (`LexicalIndex`: BM25F in memory, updated in place); `_text.py` cuts texts
-into terms; `_fusion.py` joins rankings of several indices.  This room knows no tool and no model:
-it sees keys and texts.
+into terms; `_fusion.py` ranks by meaning and joins rankings; `_sentences.py` makes vectors in this
+process.  This room knows no tool and no server: it sees keys and texts.
 """
 
 from antiphon.retrieval._fusion import Embed, VectorIndex, fuse
 from antiphon.retrieval._lexical import Hit, LexicalIndex
+from antiphon.retrieval._sentences import SentenceModel
 from antiphon.retrieval._text import terms
 
-__all__ = ["Embed", "Hit", "LexicalIndex", "VectorIndex", "fuse", "terms"]
+__all__ = ["Embed", "Hit", "LexicalIndex", "SentenceModel", "VectorIndex", "fuse", "terms"]

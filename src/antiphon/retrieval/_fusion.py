@@ -7,8 +7,9 @@ Buettcher, SIGIR 2009), which needs no common scale of scores.
 
 import heapq
 import math
+import operator
 from collections.abc import Awaitable, Callable, Hashable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from antiphon.errors import UsageError
 from antiphon.retrieval._lexical import Hit
@@ -50,6 +51,7 @@ class VectorIndex(Generic[KeyT]):
     def __init__(self, embed: Embed) -> None:
         self._embed = embed
         self._vectors: dict[KeyT, list[float]] = {}
+        self._matrix: Any = None
 
     def __len__(self) -> int:
         return len(self._vectors)
@@ -68,6 +70,7 @@ class VectorIndex(Generic[KeyT]):
             raise UsageError(f"embed gave {len(vectors)} vectors for {len(rows)} texts")
         for (key, _), vector in zip(rows, vectors, strict=True):
             self._vectors[key] = _unit(vector)
+        self._matrix = None
 
     def remove(self, key: KeyT) -> None:
         """Remove a text.
@@ -76,6 +79,7 @@ class VectorIndex(Generic[KeyT]):
             KeyError: There is none of that key.
         """
         del self._vectors[key]
+        self._matrix = None
 
     async def search(self, query: str, k: int = 10) -> list[Hit[KeyT]]:
         """The texts whose vectors point most nearly where the query's does.
@@ -87,17 +91,24 @@ class VectorIndex(Generic[KeyT]):
         if not self._vectors:
             return []
         (vector,) = await self._embed([query])
-        wanted = _unit(vector)
-        scored = (
-            (math.fsum(map(_times, wanted, own)), at, key)
-            for at, (key, own) in enumerate(self._vectors.items())
-        )
-        best = heapq.nlargest(k, scored, key=lambda item: (item[0], -item[1]))
+        scores = self._products(_unit(vector))
+        best = heapq.nlargest(k, zip(scores, range(len(scores)), self._vectors, strict=True), _rank)
         return [Hit(key, score) for score, _, key in best]
 
+    def _products(self, wanted: list[float]) -> list[float]:
+        """The product of a vector with each of the index: one of a matrix where numpy is there."""
+        try:
+            import numpy as np
+        except ImportError:
+            return [math.fsum(map(operator.mul, wanted, own)) for own in self._vectors.values()]
+        if self._matrix is None:
+            self._matrix = np.array(list(self._vectors.values()))
+        return (self._matrix @ np.array(wanted)).tolist()
 
-def _times(a: float, b: float) -> float:
-    return a * b
+
+def _rank(item: tuple[float, int, object]) -> tuple[float, int]:
+    """By score; of equal ones, the one that was added first."""
+    return item[0], -item[1]
 
 
 def _unit(vector: Sequence[float]) -> list[float]:
