@@ -34,6 +34,7 @@ ACTING_ARM = {"retrieval", "tools", "models", "memory", "agent", "strategies"}
 LEARNING_ARM = {"datasets", "encode", "train"}
 BELOW["synthesis"] = set(BELOW) - {"viewer", "serve", "train"}
 BELOW["evaluation"] = {"agent", "strategies", "datasets", "batch", "models", "tools"}
+BELOW["verification"] = BELOW["synthesis"] | {"synthesis", "evaluation"}
 BELOW["cli"] = set(BELOW)
 BELOW["__main__"] = {"cli"}
 """What each room may import besides what is open to all."""

@@ -7,6 +7,7 @@ tool.
 """
 
 from antiphon.batch._engines import Engine, LocalEngine, ProcessEngine
+from antiphon.batch._journal import write_rows, write_split, write_text
 from antiphon.batch._map import Failure, Report, engine_named, map_rows
 from antiphon.batch._ray import RayEngine
 from antiphon.batch._work import RowFunction, Work, iterate
@@ -23,4 +24,7 @@ __all__ = [
     "engine_named",
     "iterate",
     "map_rows",
+    "write_rows",
+    "write_split",
+    "write_text",
 ]

@@ -8,11 +8,11 @@ A line that was cut by a kill or a full disk is dropped when the journal is next
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO, Self, TextIO
 
 from antiphon.errors import DataError, RunError
 from antiphon.events import dump_row
@@ -117,7 +117,17 @@ class Journal:
         return found["rows"]
 
 
-def write_rows(path: Path, rows: Iterator[JsonObject]) -> int:
+def write_text(path: Path, text: str) -> None:
+    """Write a file, whole or not at all.
+
+    Raises:
+        DataError: The file cannot be written.
+    """
+    with _replacing(path) as file:
+        file.write(text)
+
+
+def write_rows(path: Path, rows: Iterable[JsonObject]) -> int:
     """Write rows as JSON lines, the file whole or not at all.
 
     Returns:
@@ -126,20 +136,44 @@ def write_rows(path: Path, rows: Iterator[JsonObject]) -> int:
     Raises:
         DataError: The file cannot be written.
     """
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    return write_split({"": path}, (("", row) for row in rows))
+
+
+def write_split(paths: Mapping[str, Path], rows: Iterable[tuple[str, JsonObject]]) -> int:
+    """Write rows to several files, each whole or not at all, in one pass.
+
+    Args:
+        paths: The files, by name.
+        rows: Each row with the name of its file.
+
+    Returns:
+        How many rows there were.
+
+    Raises:
+        DataError: A file cannot be written.
+    """
     n = 0
+    with ExitStack() as stack:
+        files = {name: stack.enter_context(_replacing(path)) for name, path in paths.items()}
+        for name, row in rows:
+            files[name].write(dump_row(row) + "\n")
+            n += 1
+    return n
+
+
+@contextmanager
+def _replacing(path: Path) -> Generator[TextIO]:
+    """A file to write that takes the place of another when it is whole."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with beside.open("w", encoding="utf-8") as file:
-            for row in rows:
-                file.write(dump_row(row) + "\n")
-                n += 1
+            yield file
         beside.replace(path)
     except OSError as error:
         raise _trouble(error, "cannot be written", path) from error
     finally:
         beside.unlink(missing_ok=True)
-    return n
 
 
 def _trouble(error: OSError, what: str, path: Path) -> DataError:

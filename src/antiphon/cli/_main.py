@@ -30,6 +30,7 @@ COMMANDS = {
     "train": "fine-tune a model on rows",
     "data": "convert, check, count and deduplicate datasets",
     "synth": "make trajectories: write tasks, let an agent do them",
+    "verify": "check trajectories: drop what is wrong, mask wrong steps",
     "eval": "measure a model on a benchmark",
     "serve": "serve a model as an OpenAI-compatible endpoint",
 }

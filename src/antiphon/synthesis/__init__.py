@@ -12,10 +12,10 @@ from antiphon.synthesis._catalog import Catalog, load_catalog
 from antiphon.synthesis._config import KINDS, SynthConfig, config_from, read_config
 from antiphon.synthesis._ledger import Ledger
 from antiphon.synthesis._stages import SynthReport, synthesize
-from antiphon.synthesis._task import Task, resolved, result_value
+from antiphon.synthesis._task import ScriptTurn, Task, resolved, result_value
 from antiphon.synthesis._teacher import rule_teacher
-from antiphon.synthesis._work import RunTasks, WriteTasks
-from antiphon.synthesis._worlds import real_tools
+from antiphon.synthesis._work import RunTasks, TaskTools, WriteTasks
+from antiphon.synthesis._worlds import real_tools, world_tools
 
 __all__ = [
     "KINDS",
@@ -24,9 +24,11 @@ __all__ = [
     "Meter",
     "Metered",
     "RunTasks",
+    "ScriptTurn",
     "SynthConfig",
     "SynthReport",
     "Task",
+    "TaskTools",
     "WriteTasks",
     "ask_text",
     "config_from",
@@ -38,4 +40,5 @@ __all__ = [
     "result_value",
     "rule_teacher",
     "synthesize",
+    "world_tools",
 ]

@@ -13,7 +13,7 @@ from antiphon.errors import (
     RateLimitError,
 )
 from antiphon.events import Trajectory
-from antiphon.messages import JsonObject, Message, ToolCall
+from antiphon.messages import JsonObject, JsonValue, Message, ToolCall
 from antiphon.models import Model, ModelSettings
 from antiphon.synthesis._ask import Meter, Metered, ask_text
 from antiphon.synthesis._catalog import Catalog
@@ -136,7 +136,10 @@ def _recorded(run: Trajectory, task: Task, stage: Stage, meter: Meter) -> Trajec
     row = task.to_row()
     beside: JsonObject = {k: v for k, v in row.items() if k not in ("tools", "id", "instructions")}
     # What a check needs to replay the calls is the source of each tool, not its spec once more.
-    beside["sources"] = {o.name: o.source for o in task.tools}
+    beside["sources"] = {
+        o.name: {"source": o.source, "entry": o.entry, "names": dict[str, JsonValue](o.names)}
+        for o in task.tools
+    }
     metadata: JsonObject = {
         "source": "synthesis",
         "kind": task.kind,

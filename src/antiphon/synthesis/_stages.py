@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from antiphon.batch import Engine, Report, map_rows
-from antiphon.errors import DataError
+from antiphon.batch import Engine, Report, map_rows, write_text
 from antiphon.events import dump_row
 from antiphon.messages import JsonObject, JsonValue
 from antiphon.models import read_prices
@@ -140,11 +139,7 @@ def _count(report: SynthReport, row: JsonObject) -> None:
 
 
 def _save(report: SynthReport) -> None:
-    path = report.out / "report.json"
-    try:
-        path.write_text(dump_row(report.to_row(), indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise DataError(f"cannot be written: {error.strerror}", path=path) from error
+    write_text(report.out / "report.json", dump_row(report.to_row(), indent=1) + "\n")
 
 
 # ---- what decides a stage's result ------------------------------------------------------------

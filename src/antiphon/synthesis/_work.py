@@ -23,7 +23,7 @@ from antiphon.synthesis._draw import Drawer
 from antiphon.synthesis._kinds import BY_RULE, Drawn, askable, merged
 from antiphon.synthesis._run import Stage, run_task
 from antiphon.synthesis._task import Offered, Task
-from antiphon.synthesis._worlds import real_tools
+from antiphon.synthesis._worlds import real_tools, tools_for
 from antiphon.synthesis._writer import Dropped, write_task
 from antiphon.tools import Tool
 
@@ -71,6 +71,13 @@ class _Toolset:
             real_tools(names, one.world, config.seed),
             {s.name: s for name in one.specs for s in _read_specs(config.path(name))},
         )
+
+    def fresh(self, config: SynthConfig, task: Task) -> Mapping[str, Tool[..., Any]]:
+        """The real tools in their first state for a task."""
+        if not self.config.world:
+            return self.real
+        names = tuple(_in_folder(config, name) for name in self.config.python)
+        return real_tools(names, self.config.world, task.seed)
 
     @property
     def ids(self) -> list[str]:
@@ -267,9 +274,33 @@ class _TaskRunner:
 
     async def row(self, row: JsonObject) -> JsonObject:
         task = Task.from_row(row)
-        one = self.sets[task.toolset]
-        real = one.real
-        if one.config.world:
-            names = tuple(_in_folder(self.stage.config, name) for name in one.config.python)
-            real = real_tools(names, one.config.world, task.seed)
+        real = self.sets[task.toolset].fresh(self.stage.config, task)
         return (await run_task(task, self.stage, real)).to_row()
+
+
+class TaskTools:
+    """The tools of tasks in their first state, for making calls again.
+
+    Args:
+        config: The synthesis that made the tasks.
+
+    Raises:
+        AntiphonError: A tool or a catalog cannot be read.
+    """
+
+    def __init__(self, config: SynthConfig) -> None:
+        self._config = config
+        self._sets = [_Toolset.load(config, one, frozenset()) for one in config.toolset]
+
+    def of(self, task: Task) -> dict[str, Tool[..., Any]]:
+        """The tools of a task that are executed or answered by rule, by name.
+
+        Raises:
+            UsageError: A tool that was real is no longer in the config.
+        """
+        one = self._sets[task.toolset]
+        offered = [o for o in task.tools if o.source != "model"]
+        bare = replace(task, tools=offered, faults=[])
+        real = one.fresh(self._config, task)
+        tools = tools_for(bare, real, one.catalog, None, ModelSettings())
+        return {tool.name: tool for tool in tools}

@@ -1,0 +1,285 @@
+"""Each layer finds its kind of fault, and what is right passes all of them."""
+
+import asyncio
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon.messages import Conversation, Message, ToolCall, ToolSpec, conversation_to_row
+from antiphon.models import ScriptedModel
+from antiphon.synthesis import SynthConfig, TaskTools, config_from, synthesize
+from antiphon.verification import (
+    Judge,
+    Sample,
+    Verdict,
+    check_answers,
+    check_by_judge,
+    check_by_tests,
+    check_execution,
+    check_format,
+    decided,
+)
+
+Row = dict[str, Any]
+REAL = ("get_address", "get_weather")
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> SynthConfig:
+    """Real tools that answer the same every time."""
+    tools = [f"antiphon.tools.builtin:{name}" for name in REAL]
+    given = {
+        "seed": 2,
+        "out": str(tmp_path_factory.mktemp("made")),
+        "toolset": [{"python": tools, "catalogs": ["demo"], "offered": [5, 5]}],
+        "tasks": {"count": 60},
+    }
+    config = config_from(given)
+    asyncio.run(synthesize(config))
+    return config
+
+
+@pytest.fixture(scope="module")
+def rows(config: SynthConfig) -> list[Row]:
+    """Runs of that synthesis."""
+    text = (Path(config.out) / "runs.jsonl").read_text("utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def of_kind(rows: list[Row], kind: str) -> Row:
+    """The first run of a kind that calls a real tool first."""
+    mine = (row for row in rows if row["metadata"]["kind"] == kind)
+    return copy.deepcopy(
+        next(r for r in mine if assistant(r)["tool_calls"][0]["function"]["name"] in REAL)
+    )
+
+
+def assistant(row: Row) -> Row:
+    """The first message with calls."""
+    return next(m for m in row["messages"] if m.get("tool_calls"))
+
+
+def verdicts(row: Row, config: SynthConfig) -> list[Verdict]:
+    sample = Sample.read(row)
+    assert sample.task is not None
+    replayed = check_execution(sample, TaskTools(config).of(sample.task))
+    return [*check_format(sample), *asyncio.run(replayed), *check_answers(sample)]
+
+
+def failed(row: Row, config: SynthConfig) -> set[str]:
+    found = verdicts(row, config)
+    return {f"{v.layer}/{v.check}" for v in found if v.outcome == "fail"}
+
+
+def test_what_the_rule_based_teacher_does_passes(rows: list[Row], config: SynthConfig):
+    for row in rows:
+        if "simulated" not in row["metadata"] or "current_time" not in str(row["messages"]):
+            assert failed(row, config) == set()
+
+
+def _other_value(row: Row) -> None:
+    call = assistant(row)["tool_calls"][0]["function"]
+    call["arguments"] = dict.fromkeys(call["arguments"], "Atlantis")
+
+
+def _unknown_argument(row: Row) -> None:
+    assistant(row)["tool_calls"][0]["function"]["arguments"]["colour"] = "red"
+
+
+def _unknown_tool(row: Row) -> None:
+    assistant(row)["tool_calls"][0]["function"]["name"] = "get_wether"
+
+
+def _other_result(row: Row) -> None:
+    next(m for m in row["messages"] if m["role"] == "tool")["content"] = '{"made": "up"}'
+
+
+def _cut_off(row: Row) -> None:
+    row["stop_reason"] = "step_limit"
+
+
+@pytest.mark.parametrize(
+    ("harm", "check"),
+    [
+        (_other_value, "answer/calls"),
+        (_other_value, "answer/needless_call"),
+        (_other_value, "execution/replay"),
+        (_unknown_argument, "format/arguments"),
+        (_unknown_tool, "format/unknown_tool"),
+        (_other_result, "execution/replay"),
+        (_cut_off, "format/ended"),
+    ],
+)
+def test_a_fault_is_found_by_its_layer(
+    rows: list[Row], config: SynthConfig, harm: Callable[[Row], None], check: str
+):
+    row = of_kind(rows, "single")
+
+    harm(row)
+
+    assert check in failed(row, config)
+
+
+def test_a_dependent_call_with_another_value_than_was_found_is_wrong(
+    rows: list[Row], config: SynthConfig
+):
+    row = of_kind(rows, "dependent")
+    second = [m for m in row["messages"] if m.get("tool_calls")][1]["tool_calls"][0]["function"]
+    second["arguments"] = dict.fromkeys(second["arguments"], "Paris")
+
+    assert "answer/calls" in failed(row, config)
+
+
+def test_a_call_that_a_tool_refused_is_a_wrong_message_and_the_row_stays():
+    messages = (
+        Message.user("Weather in Rome?"),
+        Message.assistant(tool_calls=[ToolCall("get_weather", {"city": "Rom"}, "a")]),
+        Message.tool("there is no weather for 'Rom'", call_id="a", is_error=True),
+        Message.assistant(tool_calls=[ToolCall("get_weather", {"city": "Rome"}, "b")]),
+        Message.tool("sunny", call_id="b"),
+        Message.assistant("Sunny."),
+    )
+    spec = ToolSpec("get_weather", "", {"type": "object", "properties": {"city": {}}})
+    sample = Sample.read(conversation_to_row(Conversation(messages, (spec,))))
+
+    found = asyncio.run(check_execution(sample, {}))
+    row, reason = decided(sample, found)
+
+    assert [(v.check, v.message) for v in found] == [("refused", 1)]
+    assert reason == ""
+    assert [m.get("loss") for m in row["messages"]][1:4:2] == [0.0, None]  # type: ignore[union-attr]
+
+
+def test_a_row_of_which_nothing_is_right_is_dropped():
+    sample = Sample.read(
+        {"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}]}
+    )
+
+    row, reason = decided(sample, [Verdict("tests", "t", "fail", "no", 1)])
+
+    assert reason == "no message is left that is right"
+    assert row["outcome"]["status"] == "dropped"  # type: ignore[index, call-overload]
+
+
+def test_a_tool_that_tells_the_time_makes_nobody_sure():
+    from antiphon.tools.builtin import current_time
+
+    row: Row = {
+        "messages": [
+            {"role": "user", "content": "Time?"},
+            {
+                "role": "assistant",
+                "tool_calls": [{"id": "a", "function": {"name": "current_time", "arguments": {}}}],
+            },
+            {
+                "role": "tool",
+                "tool_call_id": "a",
+                "content": '{"timezone": "UTC", "time": "2020-01-01T00:00:00", "weekday": "x"}',
+            },
+            {"role": "assistant", "content": "Midnight."},
+        ]
+    }
+
+    found = asyncio.run(check_execution(Sample.read(row), {"current_time": current_time}))
+
+    assert [(v.check, v.outcome) for v in found] == [("replay", "unsure")]
+
+
+def test_a_number_that_nobody_said_is_pointed_at():
+    messages = (
+        Message.user("How warm?"),
+        Message.assistant(tool_calls=[ToolCall("w", {}, "a")]),
+        Message.tool('{"t": 17}', call_id="a"),
+        Message.assistant("It is 17 degrees, and 1,234 people are outside."),
+    )
+
+    found = list(check_answers(Sample.read(conversation_to_row(Conversation(messages)))))
+
+    assert [(v.outcome, v.reason) for v in found] == [("unsure", "1,234 stands nowhere before")]
+
+
+# ---- tests of the user's -----------------------------------------------------------------------
+
+ROW: Row = {
+    "messages": [
+        {"role": "user", "content": "Say hello."},
+        {"role": "assistant", "content": "Hello there."},
+    ]
+}
+
+
+def _asserts(record: Any) -> None:
+    assert record.conversation.messages[-1].text == "Bye.", "it should say bye"
+
+
+@pytest.mark.parametrize(
+    ("test", "reason"),
+    [
+        (lambda r: None, ""),  # pyright: ignore
+        (lambda r: True, ""),  # pyright: ignore
+        (lambda r: False, "the test says no"),  # pyright: ignore
+        (lambda r: "too short", "too short"),  # pyright: ignore
+        (lambda r: r.steps[3], "IndexError: tuple index out of range"),  # pyright: ignore
+        (_asserts, "it should say bye"),
+    ],
+)
+def test_a_test_says_in_its_own_way_that_a_row_is_wrong(test: Any, reason: str):
+    (verdict,) = check_by_tests(Sample.read(ROW), [("t", test)])
+
+    assert (verdict.outcome, verdict.reason) == ("fail" if reason else "pass", reason)
+
+
+# ---- the judge ----------------------------------------------------------------------------------
+
+
+def vote(verdict: str, quote: str = "Hello there.", **more: Any) -> str:
+    return json.dumps({"verdict": verdict, "quote": quote, "why": "because"} | more)
+
+
+def judged(*answers: str) -> list[Verdict]:
+    judge = Judge(ScriptedModel(answers), votes=len(answers))
+    return asyncio.run(check_by_judge(Sample.read(ROW), judge))
+
+
+def test_the_majority_of_votes_decides_and_is_recorded():
+    assert judged(vote("good"), vote("bad"), vote("good"))[0].reason == "2 of 3 votes are good"
+    assert judged(vote("bad"), vote("bad"), vote("good"))[0].outcome == "fail"
+    assert judged(vote("bad"), vote("good"))[0].outcome == "unsure"
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ("Looks fine to me!", "gave no verdict, but 'Looks fine"),
+        ('{"verdict": "great", "quote": "Hello there."}', "gave no verdict"),
+        (vote("good", quote="Good day."), "quotes 'Good day.', which is not in the transcript"),
+        (vote("good", quote=""), "quotes ''"),
+    ],
+)
+def test_what_a_judge_says_otherwise_is_no_vote(answer: str, reason: str):
+    (verdict,) = judged(answer)
+
+    assert verdict.outcome == "unsure"
+    assert reason in verdict.reason
+    assert judged(answer, vote("bad"))[0].outcome == "fail"
+
+
+def test_messages_that_most_votes_call_wrong_are_named_and_no_other():
+    found = judged(vote("good", wrong_messages=[1, 0]), vote("good", wrong_messages=[1, 7, "x"]))
+
+    assert [(v.check, v.message) for v in found] == [("rubric", None), ("message", 1)]
+
+
+def test_the_judge_reads_the_transcript_and_not_who_made_it(rows: list[Row]):
+    model = ScriptedModel([vote("good", quote="user")])
+    sample = Sample.read(rows[0])
+
+    asyncio.run(check_by_judge(sample, Judge(model)))
+
+    shown = "".join(m.text for m in model.conversations[0].messages)
+    assert sample.question in shown
+    assert "rules" not in shown.replace("rubric", "")
