@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -10,39 +10,116 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from antiphon.errors import RenderError
-from antiphon.messages import Completion, Conversation, Message, ToolCall
+from antiphon.messages import (
+    Completion,
+    Conversation,
+    Message,
+    TextDelta,
+    ToolCall,
+    ToolCallDelta,
+)
 from antiphon.models import ModelOutput, ModelSettings, ScriptedModel
-from antiphon.serve._answer import Fold, pieces_of
+from antiphon.serve._answer import Fold, Piece, pieces_of
+from antiphon.serve._app import Serving
 from antiphon.serve._ask import Ask
 from antiphon.serve._chat import ChatServing
+from antiphon.serve._messages import MessagesServing
+from antiphon.serve._responses import KeptResponses, ResponsesServing
 from formats.format_cases import VARIANTS, variant, written
 from formats.format_strategies import TOOLS, answers
 from serve.serving import assembled, whole
 
-CHAT = ChatServing()
 ASKED = Conversation((Message.user("Go."),), TOOLS)
 
 
 def _events(data: bytes) -> list[Any]:
-    texts = [block[6:] for block in data.decode().split("\n\n") if block]
-    return [json.loads(text) for text in texts if text != "[DONE]"]
+    blocks = [block.split("data: ", 1)[1] for block in data.decode().split("\n\n") if block]
+    return [json.loads(text) for text in blocks if text != "[DONE]"]
 
 
-def both_ways(model: ScriptedModel) -> tuple[dict[str, Any], dict[str, Any], Completion]:
-    """One answer streamed and whole, and what the model itself says that it answered."""
+def both_ways(
+    model: ScriptedModel,
+) -> tuple[dict[str, Any], dict[str, Any], Completion]:
+    """One answer streamed and whole, and what the model itself says that it answered.
 
-    async def go() -> tuple[dict[str, Any], dict[str, Any], Completion]:
-        ask = Ask("m", ASKED)
-        writer, fold = CHAT.stream(ask), Fold()
-        sent = writer.begin()
-        async for piece in pieces_of(model.stream(ASKED)):
-            sent += writer.piece(piece)
-            fold.take(piece)
-        sent += writer.end()
-        answer = fold.answer()
-        return assembled(_events(sent)), whole(CHAT.whole(ask, [answer])), answer.completion
+    The same pieces go through every dialect; each is checked here, and Chat Completions is shown.
+    """
 
-    return asyncio.run(go())
+    async def pieces() -> list[Piece]:
+        return [piece async for piece in pieces_of(model.stream(ASKED))]
+
+    made = asyncio.run(pieces())
+    fold = Fold()
+    for piece in made:
+        fold.take(piece)
+    answer = fold.answer()
+    shown: list[Any] = []
+    for serving, of_stream, of_whole in DIALECTS:
+        ask = Ask("m", ASKED, id="resp_1", echo={"store": False})
+        writer = serving.stream(ask)
+        sent = writer.begin() + b"".join(map(writer.piece, made)) + writer.end()
+        streamed, at_once = of_stream(_events(sent)), of_whole(serving.whole(ask, [answer]))
+        assert streamed == at_once
+        shown += [streamed, at_once]
+    return shown[0], shown[1], answer.completion
+
+
+def messages_assembled(events: list[Any]) -> Any:
+    """A message of Anthropic's out of its events, as its client puts it together."""
+    blocks: list[Any] = []
+    stop = None
+    for event in events:
+        match event["type"]:
+            case "content_block_start":
+                assert event["index"] == len(blocks)
+                blocks.append(dict(event["content_block"]))
+            case "content_block_delta":
+                block, delta = blocks[event["index"]], event["delta"]
+                assert event["index"] == len(blocks) - 1
+                match delta["type"]:
+                    case "input_json_delta":
+                        block["input"] = json.loads(delta["partial_json"])
+                    case "signature_delta":
+                        block["signature"] += delta["signature"]
+                    case kind:
+                        block[kind.removesuffix("_delta")] += delta[kind.removesuffix("_delta")]
+            case "message_delta":
+                stop = event["delta"]["stop_reason"]
+            case _:
+                pass
+    return blocks, stop
+
+
+def responses_assembled(events: list[Any]) -> Any:
+    """What the items of a streamed response hold, by their deltas, and by the last event."""
+    grown: dict[str, str] = {}
+    done: list[Any] = []
+    for n, event in enumerate(events):
+        assert event["sequence_number"] == n
+        if event["type"].endswith(".delta"):
+            grown[event["item_id"]] = grown.get(event["item_id"], "") + event["delta"]
+        if event["type"] == "response.output_item.done":
+            assert event["output_index"] == len(done)
+            done.append(event["item"])
+    assert [_text_of(item) for item in done] == [grown.get(item["id"], "") for item in done]
+    last = events[-1]["response"]
+    assert last["output"] == done
+    return last["output"], last["status"]
+
+
+def _text_of(item: Any) -> str:
+    return item["arguments"] if "arguments" in item else item["content"][0]["text"]
+
+
+DIALECTS: list[tuple[Serving, Callable[[list[Any]], Any], Callable[[Any], Any]]] = [
+    (ChatServing(), assembled, whole),
+    (MessagesServing(), messages_assembled, lambda row: (row["content"], row["stop_reason"])),
+    (
+        ResponsesServing(KeptResponses(1), ""),
+        responses_assembled,
+        lambda row: (row["output"], row["status"]),
+    ),
+]
 
 
 def texts_of(completion: Completion) -> list[tuple[str, Any]]:
@@ -51,7 +128,7 @@ def texts_of(completion: Completion) -> list[tuple[str, Any]]:
 
 @pytest.mark.parametrize("name", VARIANTS)
 @given(answer=answers, chunk=st.integers(1, 40))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=5, deadline=None)
 def test_an_answer_of_any_family_is_the_same_streamed_and_whole(
     name: str, answer: Message, chunk: int
 ) -> None:
@@ -155,3 +232,42 @@ def _pieces(model: ScriptedModel) -> Sequence[Any]:
         return [piece async for piece in pieces_of(model.stream(ASKED))]
 
     return asyncio.run(go())
+
+
+def test_calls_that_come_in_turns_are_written_one_after_the_other() -> None:
+    """Some servers write parallel calls side by side; a dialect's blocks cannot."""
+    found = [ToolCall("find", {"q": "x"}, "a"), ToolCall("find", {"q": "y"}, "b")]
+    deltas = [
+        ToolCallDelta(0, "find", "a", '{"q": '),
+        ToolCallDelta(1, "find", "b", '{"q": '),
+        TextDelta("and"),
+        ToolCallDelta(1, arguments='"y"}'),
+        ToolCallDelta(0, arguments='"x"}'),
+    ]
+
+    class Interleaved(ScriptedModel):
+        async def stream(
+            self, conversation: Conversation, settings: ModelSettings | None = None
+        ) -> AsyncIterator[ModelOutput]:
+            for delta in deltas:
+                yield delta
+            message = Message.assistant("and", tool_calls=found)
+            yield Completion(message, "tool_calls")
+
+    _, at_once, _ = both_ways(Interleaved([]))
+
+    assert at_once["calls"] == [("find", '{"q": "x"}'), ("find", '{"q": "y"}')]
+    assert at_once["content"] == "and"
+
+
+def test_a_failed_call_beside_one_of_the_same_tool_does_not_get_its_arguments() -> None:
+    text = (
+        '<tool_call>\n{"name": "find", "arguments": nothing}\n</tool_call>\n'
+        '<tool_call>\n{"name": "find", "arguments": {"q": "x"}}\n</tool_call>'
+    )
+
+    _, at_once, completion = both_ways(ScriptedModel([text], format="hermes"))
+
+    assert [call.name for call in completion.message.invalid_tool_calls] == ["find"]
+    readable = [a for _, a in at_once["calls"] if _readable(a)]
+    assert readable == ['{"q": "x"}']

@@ -1,8 +1,9 @@
 """A model or an agent behind HTTP, in the dialects that clients speak.
 
-Start with `_app.py`: what happens to a request.  A dialect (`_chat.py`, `_completions.py`) reads an
-`Ask` (`_ask.py`) and writes an answer's pieces (`_answer.py`); `_guard.py` says who may ask and how
-much, `_slots.py` how many at once, `_settings.py` how all of it is set up, `_server.py` listens.
+Start with `_app.py`: what happens to a request.  A dialect (`_chat.py`, `_responses.py`,
+`_messages.py`, `_completions.py`) reads an `Ask` (`_ask.py`) and writes an answer's pieces
+(`_answer.py`); `_guard.py` says who may ask and how much, `_slots.py` how many at once,
+`_settings.py` how all of it is set up, `_server.py` listens.
 """
 
 from antiphon.serve._served import Served

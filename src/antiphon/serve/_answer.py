@@ -6,15 +6,17 @@ What meant to be a call and failed is not lost: with a name it is a call whose a
 text that was written, without one it is text.
 """
 
+import json
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from antiphon.messages import (
     Completion,
     Delta,
     InvalidToolCall,
+    JsonObject,
     TextDelta,
     ThinkingDelta,
     ToolCall,
@@ -81,23 +83,81 @@ Piece: TypeAlias = TextPiece | ThinkingPiece | CallBegin | CallPiece | Restart |
 @dataclass(slots=True)
 class _Call:
     given_id: str = ""
-    id: str = ""
     name: str = ""
     index: int = -1
-    held: list[str] = field(default_factory=list[str])
-    n_sent: int = 0
+    texts: list[str] = field(default_factory=list[str])
+    is_whole: bool = False
+
+    @property
+    def text(self) -> str:
+        return "".join(self.texts)
 
 
 class Assembler:
-    """Makes the pieces of one answer out of a model's deltas."""
+    """Makes the pieces of one answer out of a model's deltas.
+
+    One thing is written at a time: while a call's arguments are no whole object, whatever else the
+    model says waits.  So a dialect may close a call as soon as something else begins.
+    """
 
     def __init__(self) -> None:
         self._calls: dict[int, _Call] = {}
         self._begun: list[_Call] = []
         self._ids: set[str] = set()
+        self._waiting: list[Delta] = []
+        self._left: list[ToolCall | InvalidToolCall] = []
+        self._n_settled = 0
+        self._is_over = False
 
     def take(self, delta: Delta) -> Iterator[Piece]:
         """The pieces that a delta brings."""
+        if self._goes_on(delta):
+            yield from self._pieces(delta)
+            if self._waiting and self._is_free():
+                waiting, self._waiting = self._waiting, []
+                for held in waiting:
+                    yield from self.take(held)
+        elif self._is_over:
+            yield from self._settle()
+            yield from self._pieces(delta)
+        elif self._waiting or not self._is_free():
+            self._waiting.append(delta)
+        else:
+            yield from self._pieces(delta)
+
+    def end(self, completion: Completion) -> Iterator[Piece]:
+        """What waited, what the deltas did not bring, and the end."""
+        message = completion.message
+        self._left = [*message.tool_calls, *message.invalid_tool_calls]
+        self._is_over = True
+        waiting, self._waiting = self._waiting, []
+        for delta in waiting:
+            yield from self.take(delta)
+        yield from self._settle()
+        for call in self._left:
+            if isinstance(call, ToolCall):
+                yield from self._whole(call.name, call.id, dump_json(call.arguments))
+            elif call.name:
+                yield from self._whole(call.name, call.id, call.raw)
+            elif call.raw:
+                yield TextPiece(call.raw)
+        yield End(completion)
+
+    def _goes_on(self, delta: Delta) -> bool:
+        """Whether a delta belongs to the call that is being written."""
+        if not isinstance(delta, ToolCallDelta) or not self._begun:
+            return False
+        return self._calls.get(delta.index) is self._begun[-1]
+
+    def _is_free(self) -> bool:
+        """Whether the last call's arguments are a whole object, so that something else may come."""
+        if not self._begun or self._begun[-1].is_whole:
+            return True
+        last = self._begun[-1]
+        last.is_whole = _object_in(last.text) is not None
+        return last.is_whole
+
+    def _pieces(self, delta: Delta) -> Iterator[Piece]:
         match delta:
             case TextDelta(text):
                 if text:
@@ -108,47 +168,34 @@ class Assembler:
             case ToolCallDelta():
                 yield from self._take_call(delta)
 
-    def end(self, completion: Completion) -> Iterator[Piece]:
-        """What the deltas did not bring, and the end."""
-        message = completion.message
-        left = list(self._begun)
-        for call in message.tool_calls:
-            if _taken(left, call) is None:
-                yield from self._whole(call.name, call.id, dump_json(call.arguments))
-        for call in message.invalid_tool_calls:
-            begun = _taken(left, call)
-            if begun is not None:
-                if not begun.n_sent and call.raw:
-                    yield self._more(begun, call.raw)
-            elif call.name:
-                yield from self._whole(call.name, call.id, call.raw)
-            elif call.raw:
-                yield TextPiece(call.raw)
-        yield End(completion)
-
     def _take_call(self, delta: ToolCallDelta) -> Iterator[Piece]:
         call = self._calls.setdefault(delta.index, _Call())
         call.given_id = call.given_id or delta.id
+        held = ""
         if delta.name and not call.name:
+            held = call.text  # came before the name
+            call.texts.clear()
             yield self._begin(call, delta.name)
-        if delta.arguments:
-            call.held.append(delta.arguments)
-        if call.name and call.held:
-            text = "".join(call.held)
-            call.held.clear()
+        text = held + delta.arguments
+        if not text:
+            return
+        if call.name:
             yield self._more(call, text)
+        else:
+            call.texts.append(text)
 
     def _begin(self, call: _Call, name: str) -> CallBegin:
         call.name = name
         call.index = len(self._begun)
         taken = not call.given_id or call.given_id in self._ids
-        call.id = f"call_{secrets.token_hex(12)}" if taken else call.given_id
-        self._ids.add(call.id)
+        id = f"call_{secrets.token_hex(12)}" if taken else call.given_id
+        self._ids.add(id)
         self._begun.append(call)
-        return CallBegin(call.index, call.id, name)
+        return CallBegin(call.index, id, name)
 
     def _more(self, call: _Call, text: str) -> CallPiece:
-        call.n_sent += len(text)
+        call.texts.append(text)
+        call.is_whole = False
         return CallPiece(call.index, text)
 
     def _whole(self, name: str, id: str, arguments: str) -> Iterator[Piece]:
@@ -156,14 +203,46 @@ class Assembler:
         yield self._begin(call, name)
         yield self._more(call, arguments)
 
+    def _settle(self) -> Iterator[Piece]:
+        """Find out what the calls that have begun became.  One that brought no arguments gets the
+        text that was written: nothing would be taken for none."""
+        for call in self._begun[self._n_settled :]:
+            final = _taken(self._left, call)
+            if not call.texts and final is not None:
+                is_valid = isinstance(final, ToolCall)
+                text = dump_json(final.arguments) if is_valid else final.raw
+                if text:
+                    yield self._more(call, text)
+        self._n_settled = len(self._begun)
 
-def _taken(begun: list[_Call], call: ToolCall | InvalidToolCall) -> _Call | None:
-    """The begun call that a finished one is; it is taken from the list."""
-    for index, candidate in enumerate(begun):
-        same_id = bool(call.id) and candidate.given_id == call.id
-        if same_id or (candidate.name == call.name and not candidate.given_id):
-            return begun.pop(index)
+
+def _taken(
+    left: list[ToolCall | InvalidToolCall], call: _Call
+) -> ToolCall | InvalidToolCall | None:
+    """What a call that has begun became in the end; it is taken from what is left."""
+    found = _object_in(call.text) if call.texts else {}
+    tests: tuple[Callable[[ToolCall | InvalidToolCall], bool], ...] = (
+        lambda c: bool(c.id) and c.id == call.given_id,
+        lambda c: isinstance(c, ToolCall) and c.name == call.name and c.arguments == found,
+        lambda c: not isinstance(c, ToolCall) and c.name == call.name,
+        lambda c: bool(call.texts) and c.name == call.name,
+    )
+    for fits in tests:
+        place = next((n for n, candidate in enumerate(left) if fits(candidate)), None)
+        if place is not None:
+            return left.pop(place)
     return None
+
+
+def _object_in(text: str) -> "JsonObject | None":
+    """The JSON object that a text is; ``None`` where it is none."""
+    if not text.rstrip().endswith("}"):
+        return None
+    try:
+        value: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return cast("JsonObject", value) if isinstance(value, dict) else None
 
 
 async def pieces_of(outputs: AsyncIterator[ModelOutput]) -> AsyncGenerator[Piece, None]:

@@ -16,14 +16,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from antiphon.errors import AntiphonError, ModelError
-from antiphon.messages import JsonObject, JsonValue, json_bytes
+from antiphon.messages import Completion, JsonObject, JsonValue, json_bytes
 from antiphon.serve._answer import Answer, End, Piece, Restart
 from antiphon.serve._ask import Ask, Limits
 from antiphon.serve._chat import ChatServing, openai_error
 from antiphon.serve._completions import CompletionsServing
 from antiphon.serve._guard import Guard
+from antiphon.serve._messages import MessagesServing, anthropic_error
 from antiphon.serve._metrics import CONTENT_TYPE, Metrics
 from antiphon.serve._refusal import Refusal, refusal_of
+from antiphon.serve._responses import KeptResponses, ResponsesServing
 from antiphon.serve._served import Served, ServedModels, side_by_side, whole
 from antiphon.serve._settings import ServeSettings
 from antiphon.serve._slots import Slots
@@ -118,6 +120,7 @@ class App:
         self.limits = Limits(tools=settings.max_tools)
         self.request_came: Callable[[object], None] = lambda connection: None
         """Called with its connection as soon as the head of a request has come."""
+        self._kept = KeptResponses(settings.max_responses)
         self._begun = int(time.time())
 
     def application(self) -> "web.Application":
@@ -133,12 +136,17 @@ class App:
         app.router.add_get("/metrics", self._metrics_page)
         app.router.add_get("/v1/models", self._list_models)
         app.router.add_get("/v1/models/{model:.+}", self._show_model)
-        chat = ChatServing()
-        app.router.add_post("/v1/chat/completions", self._completing(chat))
-        app.router.add_post(
-            "/v1/completions", self._completing(CompletionsServing(), Served.raw_pieces)
-        )
+        post = app.router.add_post
+        post("/v1/chat/completions", self._completing(ChatServing))
+        post("/v1/completions", self._completing(CompletionsServing, Served.raw_pieces))
+        post("/v1/messages", self._completing(MessagesServing))
+        post("/v1/responses", self._completing(self._responses))
+        app.router.add_get("/v1/responses/{id}", self._show_response)
+        app.router.add_delete("/v1/responses/{id}", self._drop_response)
         return app
+
+    def _responses(self) -> ResponsesServing:
+        return ResponsesServing(self._kept, VISIT.get().owner)
 
     # --- Every request
 
@@ -183,7 +191,7 @@ class App:
             text = "there is nothing at this path" if error.status == 404 else error.reason.lower()
             return self._refused(request, Refusal(error.status, text), error_of)
         except AntiphonError as error:
-            return self._refused(request, self._told(request, error), error_of)
+            return self._refused(request, self.told(error), error_of)
         except (ConnectionError, asyncio.CancelledError):
             raise
         except Exception:  # a fault of ours: the client learns that there is one, the log which
@@ -196,7 +204,7 @@ class App:
             response.headers.update(self.guard.cors_headers(request))
         return response
 
-    def _told(self, request: "web.Request", error: AntiphonError) -> Refusal:
+    def told(self, error: AntiphonError) -> Refusal:
         """What a client is told of an error; the rest of it goes to the log."""
         refusal = refusal_of(error)
         if isinstance(error, ModelError):
@@ -206,7 +214,7 @@ class App:
         return refusal
 
     def _error_of(self, route: str) -> Callable[[Refusal], JsonObject]:
-        return openai_error
+        return anthropic_error if route.startswith("/v1/messages") else openai_error
 
     def _refused(
         self,
@@ -251,26 +259,36 @@ class App:
     def _model_row(self, name: str) -> JsonObject:
         return {"id": name, "object": "model", "created": self._begun, "owned_by": "antiphon"}
 
+    async def _show_response(self, request: "web.Request") -> "web.StreamResponse":
+        id = request.match_info["id"]
+        return json_response(self._kept.get(id, VISIT.get().owner).row)
+
+    async def _drop_response(self, request: "web.Request") -> "web.StreamResponse":
+        id = request.match_info["id"]
+        self._kept.drop(id, VISIT.get().owner)
+        return json_response({"id": id, "object": "response.deleted", "deleted": True})
+
     # --- Completions
 
     def _completing(
         self,
-        serving: Serving,
+        make: Callable[[], Serving],
         pieces_of: Callable[[Served, Ask, int], AsyncGenerator[Piece, None]] = Served.pieces,
     ) -> "Handler":
         async def complete(request: "web.Request") -> "web.StreamResponse":
+            serving = make()
             row = await self.guard.body(request)
             ask = serving.read(row, self.limits)
             served = self.models[ask.model]
             VISIT.get().facts |= {"model": served.name, "stream": ask.stream}
-            async with self.slots.taken(), self._in_time():
+            async with self.slots.taken():
                 streams = [pieces_of(served, ask, index) for index in range(ask.n)]
                 if ask.stream:
-                    writer = serving.stream(ask)
-                    return await self.send(request, writer, side_by_side(streams))
-                answers = await self._all(streams)
+                    return await self.send(request, serving.stream(ask), side_by_side(streams))
+                async with self._in_time():
+                    answers = await self._all(streams)
             for answer in answers:
-                self._count(answer.completion)
+                self.count(answer.completion)
             return json_response(serving.whole(ask, answers))
 
         return complete
@@ -291,7 +309,6 @@ class App:
             async with asyncio.timeout(self.settings.request_seconds):
                 yield
         except TimeoutError as error:
-            self.metrics.broke("timeout")
             raise Refusal(504, "the answer took too long", "request_timeout") from error
 
     async def send(
@@ -307,36 +324,29 @@ class App:
         Raises:
             AntiphonError: There is no answer, and nothing was sent.
         """
-        began = time.perf_counter()
-        response: web.StreamResponse | None = None
-        async with aclosing(pieces):
+        sent = Sent(self, request, writer.begin)
+        async with aclosing(pieces), sent.kept_alive():
             try:
-                async for choice, piece in pieces:
-                    if isinstance(piece, Restart):
-                        raise _broke_off()
-                    if response is None:
-                        response = await self.open_stream(request)
-                        self.metrics.first(_route(request), time.perf_counter() - began)
-                        first = writer.begin()
-                        if first:
-                            await response.write(first)
-                    if isinstance(piece, End):
-                        self._count(piece.completion)
-                    await response.write(writer.piece(piece, choice))
-                if response is None:
-                    raise Refusal(502, "the model behind this server gave no answer")
-                await response.write(writer.end())
+                async with self._in_time():
+                    async for choice, piece in pieces:
+                        if isinstance(piece, Restart):
+                            if sent.is_open:
+                                raise _broke_off()
+                            continue
+                        if isinstance(piece, End):
+                            self.count(piece.completion)
+                        await sent.write(writer.piece(piece, choice))
+                    await sent.write(writer.end())
             except (AntiphonError, Refusal) as error:
-                if response is None:
+                if not sent.is_open:
                     raise
-                refusal = error if isinstance(error, Refusal) else self._told(request, error)
-                self.metrics.broke("upstream")
-                await response.write(writer.error(refusal))
+                refusal = error if isinstance(error, Refusal) else self.told(error)
+                self.metrics.broke("timeout" if refusal.status == 504 else "upstream")
+                await sent.write(writer.error(refusal))
             except (asyncio.CancelledError, ConnectionError):
                 self.metrics.broke("client_gone")
                 raise
-        await response.write_eof()
-        return response
+        return await sent.close()
 
     async def open_stream(self, request: "web.Request") -> "web.StreamResponse":
         """Begin a stream of server-sent events."""
@@ -354,7 +364,8 @@ class App:
         await response.prepare(request)
         return response
 
-    def _count(self, completion: Any) -> None:
+    def count(self, completion: Completion) -> None:
+        """Count what a completion cost."""
         usage = completion.usage
         self.metrics.tokens(
             read=usage.input_tokens, cached=usage.cached_tokens, written=usage.output_tokens
@@ -368,6 +379,76 @@ class App:
 async def _name_server(request: "web.Request", response: "web.StreamResponse") -> None:
     """Nobody needs to know which versions serve."""
     response.headers["Server"] = "antiphon"
+
+
+class Sent:
+    """A stream of events on its way; it opens with the first of them, or after a long silence."""
+
+    def __init__(
+        self, app: App, request: "web.Request", begin: Callable[[], bytes] = lambda: b""
+    ) -> None:
+        """Set up a stream.
+
+        Args:
+            app: Whose it is.
+            request: What it answers.
+            begin: What is sent first.
+        """
+        self._app = app
+        self._request = request
+        self._begin = begin
+        self._began = self._last = time.perf_counter()
+        self._response: web.StreamResponse | None = None
+        self._opening = asyncio.Lock()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything was sent."""
+        return self._response is not None
+
+    async def write(self, data: bytes) -> None:
+        """Send some bytes; waits while the client is slow to read."""
+        if not data:
+            return
+        response = self._response or await self._opened()
+        self._last = time.perf_counter()
+        await response.write(data)
+
+    async def close(self) -> "web.StreamResponse":
+        """Say that this was all."""
+        response = self._response or await self._opened()
+        await response.write_eof()
+        return response
+
+    @asynccontextmanager
+    async def kept_alive(self) -> AsyncGenerator[None]:
+        """Say that the stream is alive whenever it is silent for long: proxies hang up on those
+        that are not."""
+        pinging = asyncio.create_task(self._ping())
+        try:
+            yield
+        finally:
+            pinging.cancel()
+
+    async def _ping(self) -> None:
+        every = self._app.settings.ping_seconds
+        while True:
+            await asyncio.sleep(max(0.01, self._last + every - time.perf_counter()))
+            if time.perf_counter() - self._last >= every:
+                try:
+                    await self.write(b": still here\n\n")
+                except ConnectionError:  # whoever writes next finds out
+                    return
+
+    async def _opened(self) -> "web.StreamResponse":
+        async with self._opening:
+            if self._response is None:
+                response = await self._app.open_stream(self._request)
+                first = time.perf_counter() - self._began
+                self._app.metrics.first(_route(self._request), first)
+                await response.write(self._begin())
+                self._response = response
+            return self._response
 
 
 _OPEN = frozenset({"/healthz", "/readyz"})

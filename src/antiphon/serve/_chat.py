@@ -8,7 +8,7 @@ import json
 import math
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -306,16 +306,20 @@ def sum_of(usages: Iterator[Usage]) -> Usage:
 
 def _logprobs(answer: Answer) -> JsonValue:
     tokens = answer.completion.tokens
-    return None if tokens is None else {"content": [_token(t) for t in tokens], "refusal": None}
+    return None if tokens is None else {"content": logprobs_of(tokens), "refusal": None}
 
 
-def _token(token: TokenLogprob) -> JsonValue:
-    return {
-        "token": token.text,
-        "logprob": logprob_of(token),
-        "bytes": list(token.text.encode("utf-8", "replace")),
-        "top_logprobs": [],
-    }
+def logprobs_of(tokens: Iterable[TokenLogprob]) -> list[JsonValue]:
+    """Sampled tokens, as OpenAI's APIs show them."""
+    return [
+        {
+            "token": token.text,
+            "logprob": logprob_of(token),
+            "bytes": list(token.text.encode("utf-8", "replace")),
+            "top_logprobs": [],
+        }
+        for token in tokens
+    ]
 
 
 def logprob_of(token: TokenLogprob) -> float:

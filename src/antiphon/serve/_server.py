@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_LAST_SECONDS = 0.5
+"""For what is still going on when all answers have ended, or had their time."""
+
 
 class Server:
     """Models behind an HTTP server."""
@@ -98,6 +101,7 @@ class Server:
             handler_cancellation=True,
             access_log=None,
             keepalive_timeout=75.0,
+            shutdown_timeout=_LAST_SECONDS,
             max_field_size=16384,
             max_line_size=16384,
         )
