@@ -474,12 +474,16 @@ class Parser:
                     return ""
                 yield
                 continue
+            if not c.closed and len(c.text) - match.start() < table.longest:
+                held = len(c.text) - self._held()
+                if held <= match.start():
+                    self.text(c.text[c.pos : held])
+                    c.pos = held
+                    yield  # it may become a longer mark, or be the end of one
+                    continue
             found = match.group()
             self.text(c.text[c.pos : match.start()])
             c.pos = match.start()
-            if not c.closed and c.text[c.pos :] in table.prefixes:
-                yield  # it may become a longer mark
-                continue
             mark = self._counts(found)
             if mark is None:
                 self.text(found)
