@@ -72,6 +72,7 @@ OFFICIAL: dict[str, tuple[str, dict[str, Any]]] = {
     "nemotron_nano": ("nemotron_nano", {"thinking": False}),
     "hunyuan_a13b": ("hunyuan_a13b", {}),
     "command_r7b": ("command_r7b", {}),
+    "command_r_plus": ("command_r_plus", {}),
     "jamba": ("jamba", {}),
     "youtu": ("youtu", {"thinking": False}),
     "llama4": ("llama4", {}),

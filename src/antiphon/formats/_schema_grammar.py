@@ -48,18 +48,22 @@ _ANNOTATIONS = {
 }  # fmt: skip
 
 
-def arguments_node(spec: ToolSpec, rules: Rules) -> Node:
+def arguments_node(
+    spec: ToolSpec, rules: Rules, *, maker: "type[SchemaMaker] | None" = None
+) -> Node:
     """The arguments of one tool as a JSON object."""
-    maker = SchemaMaker(spec.parameters, rules, spec.name)
-    return maker.node({"type": "object"} | spec.parameters, "")
+    made_by = (maker or SchemaMaker)(spec.parameters, rules, spec.name)
+    return made_by.node({"type": "object"} | spec.parameters, "")
 
 
 class SchemaMaker:
     """Makes the rules of one schema."""
 
     value_rule = "value"
-    comma = ", "
+    comma: Node | str = ", "
     colon = ": "
+    margin: Node = EMPTY
+    """What stands inside brackets that hold something."""
 
     def __init__(self, root: Mapping[str, Any], rules: Rules, tool: str) -> None:
         self.root = root
@@ -161,7 +165,8 @@ class SchemaMaker:
                 return Lit(opening + closing)
             member = seq(self.any_key(), self.node(others or {}, f"{path}.*"))
             more = Rep(seq(self.comma, member))
-            return alt(Lit(opening + closing), seq(opening, member, more, closing))
+            full = seq(opening, self.margin, member, more, self.margin, closing)
+            return alt(Lit(opening + closing), full)
         if others not in (None, False):
             self.unheld(path, "additionalProperties")
         first: Node = EMPTY
@@ -174,7 +179,7 @@ class SchemaMaker:
                 now, then = alt(now, first), alt(then, later)
             first = self.rule(f"{name}.a", now)
             later = self.rule(f"{name}.b", then)
-        return seq(opening, first, closing)
+        return seq(opening, self.margin, first, self.margin, closing)
 
     def rule(self, name: str, node: Node) -> Node:
         """A rule of its own where that keeps the grammar small."""
@@ -186,7 +191,7 @@ class SchemaMaker:
         prefix = cast("Sequence[Any]", schema.get("prefixItems") or ())
         if prefix:
             items = [self.node(item, f"{path}[{i}]") for i, item in enumerate(prefix)]
-            return seq("[", *_joined(items, self.comma), "]")
+            return seq("[", self.margin, *_joined(items, self.comma), self.margin, "]")
         item = self.node(schema.get("items", {}), f"{path}[]")
         least = int(schema.get("minItems") or 0)
         most = schema.get("maxItems")
@@ -195,7 +200,7 @@ class SchemaMaker:
         more = Rep(
             seq(self.comma, item), max(least - 1, 0), None if most is None else int(most) - 1
         )
-        full = seq("[", item, more, "]")
+        full = seq("[", self.margin, item, more, self.margin, "]")
         return full if least else alt(Lit("[]"), full)
 
     def string(self, schema: Mapping[str, Any], path: str) -> Node:
@@ -270,8 +275,9 @@ class SchemaMaker:
             self.rules.rules[self.value_rule] = EMPTY
             text = self.string({}, "")
             member = seq(self.any_key(), value)
-            items = seq("[", value, Rep(seq(self.comma, value)), "]")
-            members = seq("{", member, Rep(seq(self.comma, member)), "}")
+            items = seq("[", self.margin, value, Rep(seq(self.comma, value)), self.margin, "]")
+            more = Rep(seq(self.comma, member))
+            members = seq("{", self.margin, member, more, self.margin, "}")
             self.rules.rules[self.value_rule] = alt(
                 text, self.number({}, "", whole=False), self.literal(True), self.literal(False),
                 self.literal(None), Lit("[]"), items, Lit("{}"), members,
@@ -279,10 +285,18 @@ class SchemaMaker:
         return value
 
 
-def _joined(items: Sequence[Node], comma: str) -> list[Node]:
+class IndentedMaker(SchemaMaker):
+    """Makes the rules of JSON on several lines, indented by any number of spaces."""
+
+    value_rule = "indented-value"
+    margin = seq("\n", Rep(Chars(((" ", " "),))))
+    comma = seq(",", margin)
+
+
+def _joined(items: Sequence[Node], comma: Node | str) -> list[Node]:
     joined: list[Node] = []
     for item in items:
-        joined += [Lit(comma), item] if joined else [item]
+        joined += [seq(comma), item] if joined else [item]
     return joined
 
 
