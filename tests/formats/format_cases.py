@@ -87,6 +87,12 @@ OFFICIAL: dict[str, tuple[str, dict[str, Any]]] = {
     "deepseek_v3_2": ("deepseek_v3_2", {}),
     "deepseek_v3_2_thinking": ("deepseek_v3_2", {"thinking": True}),
     "deepseek_v4_1": ("deepseek_v4_1", {"thinking": False}),
+    "spark2_5": ("spark2_5", {"thinking": False}),
+    "xing4_0": ("xing4_0", {}),
+    "hunyuan_v3": ("hunyuan_v3", {}),
+    "olmo3": ("olmo3", {}),
+    "functionary_v3_1": ("functionary_v3_1", {}),
+    "functionary_v3_2": ("functionary_v3_2", {}),
 }
 """Golden files of published templates: the format and the variant that they are of."""
 
@@ -119,6 +125,8 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "smollm2_compact": ("smollm2", {"compact": True}),
     "react_en": ("react_en", {}),
     "react_zh": ("react_zh", {}),
+    "spark2_5_thinking": ("spark2_5", {}),
+    "hunyuan_v3_preview": ("hunyuan_v3", {"suffix": "", "effort": "high"}),
     "react_grpo": ("react_grpo", {}),
     "toolbench": ("toolbench", {}),
     "qwen_en": ("qwen_en", {}),

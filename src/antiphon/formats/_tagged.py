@@ -194,14 +194,14 @@ class Tagged:
         if key is None:
             raise c.malformed("an argument has no key")
         key = html_unescape(key) if self.escapes else key
-        if marks.value:
-            yield from c.space()
-            if not (yield from c.take(marks.value)):
-                p.note("missing_tag")
         if key in seen:
             p.note("repeated_key")
         p.call_arguments(f"{', ' if seen else '{'}{dump_json(key)}: ")
         seen.append(key)
+        if marks.value:
+            yield from c.space()
+            if not (yield from c.take(marks.value)):
+                p.note("missing_tag")
         allowed = self._allowed(found, spec, key)
         end = marks.end
         if self.cdata and (yield from c.take(_CDATA)):
