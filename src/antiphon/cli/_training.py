@@ -20,7 +20,7 @@ from antiphon.encode import Encoder, LossPolicy, Tokenizer, load_tokenizer
 from antiphon.errors import EncodeError, UnknownNameError, UsageError, clip
 from antiphon.events import Trajectory
 from antiphon.formats import Format, Piece, get_format
-from antiphon.messages import Conversation
+from antiphon.messages import Conversation, ImagePart
 from antiphon.models._catalog import card_named
 from antiphon.models._weights import find
 from antiphon.viewer import Encoding, Span
@@ -62,6 +62,16 @@ class Characters:
     def decode(self, token_ids: Sequence[int]) -> str:
         """The text of the ids."""
         return b"".join(self.token_bytes(i) for i in token_ids).decode()
+
+
+class _OneToken:
+    """A vision for people: an image is one mark."""
+
+    pad = "<|image_pad|>"
+
+    def n_tokens(self, image: ImagePart) -> int:
+        """One, whatever the image."""
+        return 1
 
 
 def read_format(text: str) -> Format:
@@ -126,7 +136,7 @@ def encode_for_view(
         tokenizer = _local_file(tokenizer) or tokenizer
     vocabulary: Tokenizer = load_tokenizer(tokenizer) if tokenizer else Characters()
     own = bool(tokenizer) and tokenizer == tokenizer_of(trajectory)
-    encoder = Encoder(vocabulary, fmt, loss=LossPolicy.named(loss))
+    encoder = Encoder(vocabulary, fmt, loss=LossPolicy.named(loss), vision=_OneToken())
     encodings: list[Encoding] = []
     for conversation in conversations_of(replace(trajectory, children=())):
         spans = list(_spans(encoder, conversation if own else _without_ids(conversation)))

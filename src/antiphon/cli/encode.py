@@ -14,6 +14,7 @@ from antiphon.cli._encoding_options import read_policy, read_variants
 from antiphon.cli._main import Subparsers
 from antiphon.datasets import iter_lines, read_line
 from antiphon.encode import (
+    VISIONS,
     EncodeJob,
     Encoder,
     EncodeReport,
@@ -21,6 +22,7 @@ from antiphon.encode import (
     encode_file,
     list_policies,
     load_tokenizer,
+    load_vision,
 )
 from antiphon.errors import AntiphonError, DataError, UsageError
 from antiphon.formats import get_format
@@ -62,6 +64,11 @@ def add_parser(subparsers: Subparsers) -> None:
         default="default",
         metavar="POLICY",
         help=f"{', '.join(list_policies())}, joined by +; or a JSON file of ms-swift's kind",
+    )
+    parser.add_argument(
+        "--vision",
+        metavar="NAME|DIR",
+        help=f"how many tokens an image is: {', '.join(VISIONS)}, or a model's directory",
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="where to write shards")
     parser.add_argument(
@@ -111,6 +118,7 @@ def run(args: argparse.Namespace) -> int:
         pack=args.pack is not None,
         strict=args.strict,
         source=args.file,
+        vision=load_vision(args.vision).within(Path(args.file).parent) if args.vision else None,
     )
     if args.show:
         _show(job, args)
@@ -126,7 +134,8 @@ def _show(job: EncodeJob, args: argparse.Namespace) -> None:
     """Print the first rows with their weights."""
     if args.file == "-":
         raise UsageError("--show reads the file twice; give it a name instead of -")
-    encoder = Encoder(load_tokenizer(job.tokenizer), job.format, loss=job.loss)
+    tokenizer = load_tokenizer(job.tokenizer)
+    encoder = Encoder(tokenizer, job.format, loss=job.loss, vision=job.vision)
     color = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     for line, data in islice(iter_lines(args.file, report=_tell), args.rows):
         try:

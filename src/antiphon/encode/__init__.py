@@ -8,6 +8,7 @@ family, reads no dataset, and runs without a network unless a vocabulary has to 
 from antiphon.encode._encoder import Encoder
 from antiphon.encode._example import IGNORE, TrainingExample
 from antiphon.encode._fit import TooLong, batch, fit, pack, to_row, unpack
+from antiphon.encode._images import VISIONS, PatchVision, Vision, image_size, load_vision
 from antiphon.encode._job import EncodeJob, EncodeReport, encode_file
 from antiphon.encode._load import load_tokenizer
 from antiphon.encode._pairs import Answer, Answered, encode_answer, judged_row, pair_row
@@ -17,6 +18,7 @@ from antiphon.encode._tokenizer import FastTokenizer, Tokenizer
 
 __all__ = [
     "IGNORE",
+    "VISIONS",
     "Answer",
     "Answered",
     "EncodeJob",
@@ -26,16 +28,20 @@ __all__ = [
     "Encoder",
     "FastTokenizer",
     "LossPolicy",
+    "PatchVision",
     "Tokenizer",
     "TooLong",
     "TrainingExample",
+    "Vision",
     "batch",
     "encode_answer",
     "encode_file",
     "fit",
+    "image_size",
     "judged_row",
     "list_policies",
     "load_tokenizer",
+    "load_vision",
     "pack",
     "pair_row",
     "to_row",

@@ -23,12 +23,13 @@ from typing import TYPE_CHECKING, Any, cast
 from unicodedata import normalize
 
 from antiphon.encode._example import IGNORE, TrainingExample
+from antiphon.encode._images import Vision
 from antiphon.encode._numpy import np
 from antiphon.encode._policy import LossPolicy, MessageWeights, Weighted
 from antiphon.encode._tokenizer import Tokenizer
 from antiphon.errors import AntiphonError, EncodeError, clip
 from antiphon.formats import Format, Piece, Rendered
-from antiphon.messages import Conversation, Message
+from antiphon.messages import Conversation, ImagePart, Message
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -136,6 +137,7 @@ class Encoder:
         tokenizer: The model's vocabulary.
         fmt: The model's format.
         loss: Which tokens count; a policy or its name.
+        vision: How many tokens an image is, where conversations show some.
 
     >>> from antiphon.encode import load_tokenizer
     >>> from antiphon.formats.smollm2 import FORMAT
@@ -147,11 +149,17 @@ class Encoder:
     """
 
     def __init__(
-        self, tokenizer: Tokenizer, fmt: Format, *, loss: LossPolicy | str = "default"
+        self,
+        tokenizer: Tokenizer,
+        fmt: Format,
+        *,
+        loss: LossPolicy | str = "default",
+        vision: Vision | None = None,
     ) -> None:
         self.tokenizer = tokenizer
         self.format = fmt
         self.loss = LossPolicy.named(loss) if isinstance(loss, str) else loss
+        self.vision = vision
         self._cache: dict[str, list[int]] = {}
 
     def encode(self, conversation: Conversation) -> TrainingExample:
@@ -256,10 +264,44 @@ class Encoder:
         for i in _written(rendered).difference(trained):
             messages[i] = replace(messages[i], loss=0.0)
         plan = _Plan(replace(conversation, messages=tuple(messages)), parts, runs)
+        self._fill_images(plan)
         for run in runs:
             if run.written and run.message not in rendered.changed:
                 self._use_recorded(plan, run)
         return plan
+
+    def _fill_images(self, plan: _Plan) -> None:
+        """Put as many pads as an image has tokens in the place of the one that the format wrote."""
+        images = [list(message.images) for message in plan.conversation.messages]
+        if not any(images):
+            return
+        if self.vision is None:
+            raise EncodeError(
+                "the conversation shows images, and how many tokens each is was not said; "
+                "give the encoder a vision"
+            )
+        pad = self.tokenizer.mark_id(self.vision.pad)
+        if pad is None:
+            raise EncodeError(f"the vocabulary has no token {self.vision.pad!r} for images")
+        for run in plan.runs:
+            run.pieces = [self._filled(piece, images) for piece in run.pieces]
+        counts = iter(
+            len(piece.text) // len(self.vision.pad)
+            for run in plan.runs
+            for piece in run.pieces
+            if self._is_pad(piece)
+        )
+        plan.parts = [part if part != [pad] else [pad] * next(counts) for part in plan.parts]
+
+    def _is_pad(self, piece: Piece) -> bool:
+        return self.vision is not None and piece.special and piece.text.startswith(self.vision.pad)
+
+    def _filled(self, piece: Piece, images: Sequence[list[ImagePart]]) -> Piece:
+        """A pad as often as its image, the next one of its message, has tokens."""
+        if self.vision is None or not self._is_pad(piece) or piece.message is None:
+            return piece
+        n = self.vision.n_tokens(images[piece.message].pop(0))
+        return Piece(self.vision.pad * n, piece.author, piece.message, special=True)
 
     def _use_recorded(self, plan: _Plan, run: _Run) -> None:
         """Put the ids that were sampled in the place of the span's text; its end marks stay."""
@@ -321,6 +363,9 @@ class Encoder:
                     weights[body:end] = 0.0
             elif reads:
                 weights[start:end] = self._read(run, token_ids[start:end], of_message)
+        pad = self.tokenizer.mark_id(self.vision.pad) if self.vision is not None else None
+        if pad is not None:  # what an image is cannot be learned as a token
+            weights[token_ids == pad] = 0.0
         labels = np.where(weights > 0, token_ids, IGNORE)
         return TrainingExample(token_ids, labels, weights, tuple(turns), self.tokenizer)
 

@@ -23,6 +23,7 @@ from typing import Any
 from antiphon.encode._encoder import Encoder
 from antiphon.encode._example import TrainingExample
 from antiphon.encode._fit import TooLong, fit, pack, to_row
+from antiphon.encode._images import PatchVision
 from antiphon.encode._load import load_tokenizer
 from antiphon.encode._policy import LossPolicy
 from antiphon.encode._shards import EncodedRow, ShardBuilder, read_note, write_index
@@ -60,6 +61,8 @@ class EncodeJob:
     """Whether the first broken row ends the run."""
     source: str = ""
     """The name of the source, for messages."""
+    vision: PatchVision | None = None
+    """How many tokens an image is, where rows show some."""
 
     def describe(self) -> dict[str, Any]:
         """The settings that decide the tokens, as JSON."""
@@ -71,6 +74,7 @@ class EncodeJob:
             "max_tokens": self.max_tokens,
             "too_long": self.too_long,
             "pack": self.pack,
+            **({} if self.vision is None else {"vision": repr(self.vision.within(Path()))}),
         }
 
 
@@ -271,7 +275,8 @@ def _run(
 
 
 def _make_encoder(job: EncodeJob) -> Encoder:
-    return Encoder(load_tokenizer(job.tokenizer), job.format, loss=job.loss)
+    tokenizer = load_tokenizer(job.tokenizer)
+    return Encoder(tokenizer, job.format, loss=job.loss, vision=job.vision)
 
 
 def _start(job: EncodeJob) -> None:
