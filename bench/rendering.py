@@ -85,7 +85,7 @@ def compare(name: str, n_turns: int, n_rounds: int) -> tuple[float, float, float
         LookupError: The template is not found.
     """
     published = PUBLISHED[name]
-    jinja = template(published.source)
+    jinja = template(published)
     if jinja is None:
         raise LookupError(published.source)
     family, fields = VARIANTS[name]

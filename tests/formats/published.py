@@ -4,12 +4,20 @@ Templates are other people's work and are not copied in.  A reference is ``trl:F
 ``xinference:FILE``, found where that package is installed (``pip install --no-deps trl
 xinference``: they are only read), or ``llama.cpp:FILE``, a file of ``models/templates`` in its
 source, found where the environment variable ``ANTIPHON_TEMPLATES`` names that folder.
+
+What they write of our own conversations is recorded as digests in ``cases/published.json``, so that
+every run of the tests compares with it.  After a change of the conversations or the table here:
+
+    PYTHONPATH=src:tests python -m formats.published
 """
 
+import hashlib
 import importlib.util
 import json
 import os
-from collections.abc import Callable, Mapping
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -21,7 +29,10 @@ from jinja2.nodes import CallBlock, Node
 from jinja2.parser import Parser
 from jinja2.sandbox import SandboxedEnvironment
 
-from antiphon.messages import Conversation, Message, message_to_row
+from antiphon.formats._kimi_tools import tools_text
+from antiphon.messages import Conversation, Message, ToolSpec, message_to_row
+from formats.format_cases import CASES, prompt_of
+from formats.own_conversations import own_conversations
 
 _FOLDERS = {"trl": "chat_templates", "xinference": "model/llm/models"}
 
@@ -43,8 +54,18 @@ class Published:
     """Whether results carry the tool's name."""
     text_arguments: bool = False
     """Whether the template wants arguments as a JSON string."""
-    null_content: bool = False
-    """Whether an assistant without text has ``None`` for content; else ``""``."""
+    lists_tools: bool = True
+    """Whether the template lists tools; if not, it is compared on conversations without any."""
+    prompts: bool = True
+    """Whether prompts are compared, too."""
+    metadata: bool = False
+    """Whether calls are rows of their own, with the name as metadata, as GLM-4 has them."""
+    tools_in_row: bool = False
+    """Whether tools stand in a system row of their own."""
+    squeezed: bool = False
+    """Whether white space between tags is left out, where line feeds became spaces."""
+    tools_text: Callable[[Sequence[ToolSpec]], str] | None = None
+    """What the family's own code makes of the tools and passes to the template."""
 
 
 def _trl(file: str, **values: Any) -> Published:
@@ -59,28 +80,32 @@ def _llama_cpp(file: str, **values: Any) -> Published:
     return Published(f"llama.cpp:{file}.jinja", values)
 
 
-def _text_arguments(published: Published) -> Published:
-    return replace(published, text_arguments=True)
+def _deepseek_v3_1(*, thinking: bool) -> Published:
+    published = _xinference("Deepseek-V3.1", thinking=thinking, **_DEEPSEEK)
+    return replace(published, squeezed=True)
 
 
 def _kimi(published: Published) -> Published:
-    return replace(published, ids="functions.{name}:{n}")
+    return replace(published, ids="functions.{name}:{n}", tools_text=tools_text)
 
 
+_DEEPSEEK: dict[str, Any] = {"bos_token": "<｜begin▁of▁sentence｜>"}
 _LLAMA: dict[str, Any] = {"bos_token": "<|begin_of_text|>", "date_string": "26 Jul 2024"}
 _LFM: dict[str, Any] = {"bos_token": "<|startoftext|>"}
 _MISTRAL: dict[str, Any] = {"bos_token": "<s>", "eos_token": "</s>"}
 _SEED: dict[str, Any] = {"bos_token": "<seed:bos>", "eos_token": "<seed:eos>"}
 
 PUBLISHED: dict[str, Published] = {
-    "chatglm4": _xinference("glm4-chat"),
-    "deepseek_r1": _xinference("deepseek-r1-0528"),
-    "deepseek_v3": _text_arguments(_xinference("deepseek-v3-0324")),
-    "deepseek_v3_1": _text_arguments(_xinference("Deepseek-V3.1", thinking=False)),
-    "deepseek_v3_1_thinking": _text_arguments(_xinference("Deepseek-V3.1", thinking=True)),
-    "gemma4": _trl("gemma4_v5", enable_thinking=False),
-    "gemma4_thinking": _trl("gemma4_v5", enable_thinking=True),
-    "glm4": _xinference("glm4-0414"),
+    "chatglm4": replace(_xinference("glm4-chat"), metadata=True, tools_in_row=True),
+    "deepseek_r1": _xinference("deepseek-r1-0528", **_DEEPSEEK),
+    "deepseek_v3": replace(
+        _xinference("deepseek-v3-0324", **_DEEPSEEK), text_arguments=True, lists_tools=False
+    ),
+    "deepseek_v3_1": _deepseek_v3_1(thinking=False),
+    "deepseek_v3_1_thinking": _deepseek_v3_1(thinking=True),
+    "gemma4": _trl("gemma4_v5", enable_thinking=False, bos_token="<bos>"),
+    "gemma4_thinking": _trl("gemma4_v5", enable_thinking=True, bos_token="<bos>"),
+    "glm4": replace(_xinference("glm4-0414"), metadata=True),
     "glm4_5": _trl("glm4moe", enable_thinking=False),
     "glm4_5_thinking": _trl("glm4moe", enable_thinking=True),
     "glm4_7": _xinference("GLM-4.7", enable_thinking=False),
@@ -101,7 +126,7 @@ PUBLISHED: dict[str, Published] = {
     "ling3_thinking": _xinference("Ling-3.0-flash", enable_thinking=True),
     "llama3_2": _trl("llama3_2", **_LLAMA),
     "minicpm5": _xinference("minicpm5-1b", enable_thinking=False),
-    "minicpm5_2b": _xinference("minicpm5-2b", enable_thinking=True),
+    "minicpm5_2b": _xinference("minicpm5-2b"),
     "minimax_m1": _llama_cpp("MiniMax-M1"),
     "minimax_m2": _xinference("MiniMax-M2"),
     "minimax_m2_5": _xinference("MiniMax-M2.5"),
@@ -121,7 +146,9 @@ PUBLISHED: dict[str, Published] = {
     "qwen3_nothinking": _trl("qwen3_instruct_2507"),
     "qwen3_thinking": _xinference("Qwen3-Thinking"),
     "qwq": _xinference("QwQ-32B"),
-    "seed_oss": _llama_cpp("ByteDance-Seed-OSS", thinking_budget=0, **_SEED),
+    "seed_oss": replace(
+        _llama_cpp("ByteDance-Seed-OSS", thinking_budget=0, **_SEED), prompts=False
+    ),
     "seed_oss_thinking": _llama_cpp("ByteDance-Seed-OSS", **_SEED),
 }
 """The published template of each variant in `format_cases.VARIANTS` that has one."""
@@ -164,9 +191,13 @@ def _environment() -> SandboxedEnvironment:
     return environment
 
 
+def template(published: Published) -> jinja2.Template | None:
+    """The template; ``None`` where its package is not installed."""
+    return _template(published.source, published.squeezed)
+
+
 @cache
-def template(source: str) -> jinja2.Template | None:
-    """A published template by its reference; ``None`` where its package is not installed."""
+def _template(source: str, squeezed: bool) -> jinja2.Template | None:
     package, _, file = source.partition(":")
     folder = _folder(package)
     if folder is None or not (folder / file).exists():
@@ -175,6 +206,8 @@ def template(source: str) -> jinja2.Template | None:
     if file.endswith(".json"):
         editions = cast("list[dict[str, Any]]", json.loads(text))
         text = str(editions[-1]["chat_template"])
+    if squeezed:
+        text = re.sub(r"(?<=[%}]\}) +(?=\{[%{])", "", text)
     return _environment().from_string(text)
 
 
@@ -204,13 +237,33 @@ def given(published: Published, conversation: Conversation) -> dict[str, Any]:
             row["tool_call_id"] = ids.get(row["tool_call_id"], row["tool_call_id"])
         messages.append(row)
     tools = [spec.to_openai() for spec in conversation.tools]
-    return {"messages": messages, "tools": tools or None, **published.values}
+    values: dict[str, Any] = {"messages": messages, "tools": tools or None, **published.values}
+    if published.metadata:
+        listed = [{"role": "system", "content": "", "tools": tools}]
+        rows = [row for message in messages for row in _with_metadata(message)]
+        values["messages"] = (listed if tools and published.tools_in_row else []) + rows
+    if published.tools_text and conversation.tools:
+        values["tools_ts_str"] = published.tools_text(conversation.tools)
+    return values
+
+
+def _with_metadata(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if row["role"] == "tool":
+        yield {"role": "observation", "content": row["content"]}
+        return
+    calls = row.pop("tool_calls", ())
+    if row["content"] or not calls:
+        yield row
+    for call in calls:
+        function = call["function"]
+        text = json.dumps(function["arguments"], ensure_ascii=False)
+        yield {"role": "assistant", "metadata": function["name"], "content": text}
 
 
 def _row(published: Published, message: Message) -> dict[str, Any]:
     row = cast("dict[str, Any]", message_to_row(message))
     row.pop("is_error", None)
-    row["content"] = row.get("content") or (None if published.null_content else "")
+    row["content"] = row.get("content") or ""
     if not published.names:
         row.pop("name", None)
     if "reasoning_content" in row:
@@ -222,3 +275,62 @@ def _row(published: Published, message: Message) -> dict[str, Any]:
         elif not isinstance(arguments, str) and published.text_arguments:
             call["function"]["arguments"] = json.dumps(arguments, ensure_ascii=False)
     return row
+
+
+def digest(text: str) -> str:
+    """What is recorded of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def compared(published: Published, conversation: Conversation) -> list[tuple[Conversation, bool]]:
+    """What of a conversation is compared: all of it, and its prompt."""
+    if not published.lists_tools:
+        conversation = replace(conversation, tools=())
+    prompts = [(prompt_of(conversation), True)] if published.prompts else []
+    return [(conversation, False), *prompts]
+
+
+def written_digests(published: Published) -> list[list[str]]:
+    """What the template writes of our own conversations, in order; ``""`` where it refuses.
+
+    Raises:
+        LookupError: The template is not installed.
+    """
+    found = template(published)
+    if found is None:
+        raise LookupError(published.source)
+    digests: list[list[str]] = []
+    for conversation in own_conversations().values():
+        digests.append([])
+        for part, generate in compared(published, conversation):
+            values = given(published, part)
+            try:
+                text = found.render(add_generation_prompt=generate, **values)
+            except (jinja2.TemplateError, TypeError):
+                digests[-1].append("")
+            else:
+                digests[-1].append(digest(text))
+    return digests
+
+
+RECORD = CASES / "published.json"
+
+
+def main() -> int:
+    """Record what the installed templates write; keep the record of the others."""
+    known: dict[str, Any] = json.loads(RECORD.read_text("utf-8")) if RECORD.exists() else {}
+    record: dict[str, list[list[str]]] = {}
+    for name in sorted(PUBLISHED):
+        try:
+            record[name] = written_digests(PUBLISHED[name])
+        except LookupError as missing:
+            print(f"{name}: {missing.args[0]} is not installed")
+            record |= {name: known["written"][name]} if name in known.get("written", {}) else {}
+    cases = json.dumps({"cases": list(own_conversations())})
+    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(row)}" for name, row in record.items())
+    RECORD.write_text(f'{cases[:-1]},\n"written": {{\n{lines}\n}}}}\n', "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

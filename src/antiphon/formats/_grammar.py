@@ -8,6 +8,7 @@ schema's order.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol, TypeAlias
 
 from antiphon.errors import UnknownNameError, UsageError
@@ -100,15 +101,17 @@ def optional(node: Node) -> Node:
     return Rep(node, 0, 1)
 
 
+@lru_cache(maxsize=64)
 def automaton(free: Free) -> tuple[list[str], dict[str, list[tuple[Chars, str]]]]:
     """Free text as states and moves: a state is the part of a mark that was just written.
 
     Returns:
         The states, the starting one (``""``) first, and each state's moves: on which characters to
-        which state.  No move completes a mark; every state may be the last.
+        which state.  No move completes a mark; every state may be the last.  Not to be changed.
     """
     marks = tuple(mark for mark in free.without if mark)
-    states = sorted({mark[:i] for mark in marks for i in range(len(mark))} | {""}, key=len)
+    known = {mark[:i] for mark in marks for i in range(len(mark))} | {""}
+    states = sorted(known, key=len)
     letters = sorted({ch for mark in marks for ch in mark})
     moves: dict[str, list[tuple[Chars, str]]] = {}
     for state in states:
@@ -116,7 +119,7 @@ def automaton(free: Free) -> tuple[list[str], dict[str, list[tuple[Chars, str]]]
         refused: list[str] = []
         for ch in letters:
             text = state + ch
-            longest = max((s for s in states if text.endswith(s)), key=len)
+            longest = next(text[i:] for i in range(len(text) + 1) if text[i:] in known)
             if any(text.endswith(mark) for mark in marks):
                 refused.append(ch)
             elif longest:
