@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from antiphon.cli import main
+from antiphon.cli.serve import _agent  # pyright: ignore[reportPrivateUsage]
+from antiphon.errors import UsageError
 
 
 def test_a_server_says_where_it_is_answers_and_ends_on_a_signal(tmp_path: Path) -> None:
@@ -68,3 +70,23 @@ def test_a_setting_that_nobody_knows_is_a_mistake(tmp_path: Path, capsys: Captur
 
     assert main(["serve", "--config", str(config)]) == 2
     assert "no setting 'prot'" in capsys.readouterr().err
+
+
+AGENT = """
+from antiphon import Agent, ScriptedModel
+agent = Agent(name="clerk", model=ScriptedModel(["Hello."]))
+def make():
+    return agent
+nothing = 5
+"""
+
+
+def test_an_agent_is_named_by_its_module_or_made_by_a_function(tmp_path: Path) -> None:
+    path = tmp_path / "clerk.py"
+    path.write_text(AGENT, "utf-8")
+
+    assert _agent(f"{path}:agent").name == _agent(f"{path}:make").name == "clerk"
+    with pytest.raises(UsageError, match="no Agent"):
+        _agent(f"{path}:nothing")
+    with pytest.raises(UsageError, match="MODULE:NAME"):
+        _agent("clerk")

@@ -17,7 +17,8 @@ pytestmark = pytest.mark.slow  # importing the clients takes seconds
 
 T = TypeVar("T")
 
-SCHEMA = ADD["function"]["parameters"]
+FUNCTION: Any = ADD["function"]
+SCHEMA = FUNCTION["parameters"]
 ASKED: Any = [{"role": "user", "content": "What is 1 + 2?"}]
 CALL = "<think>\nI should add.\n</think>\n\n" + "\n".join(
     f'<tool_call>\n{{"name": "add", "arguments": {{"a": {n}, "b": 2}}}}\n</tool_call>'
@@ -69,7 +70,7 @@ def test_openai_chat_streams_what_it_returns(chunk_chars: int) -> None:
 
 def test_openai_responses_go_on_from_an_earlier_one() -> None:
     openai = pytest.importorskip("openai")
-    tool = {"type": "function", **ADD["function"], "strict": False}
+    tool: Any = {"type": "function", **FUNCTION, "strict": False}
 
     async def ask(server: Client) -> tuple[Any, Any, Any]:
         async with openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="none") as client:
@@ -212,27 +213,23 @@ def test_openai_agents_run_to_the_end(api: str, streamed: bool) -> None:
 
 @pytest.mark.parametrize("api", ["openai", "anthropic"])
 def test_pydantic_ai_runs_to_the_end(api: str) -> None:
-    pytest.importorskip("pydantic_ai")
-    from pydantic_ai import Agent
+    pydantic_ai = pytest.importorskip("pydantic_ai")
+    clients = pytest.importorskip(api)
+    models = pytest.importorskip(f"pydantic_ai.models.{api}")
+    providers = pytest.importorskip(f"pydantic_ai.providers.{api}")
 
     def made(url: str) -> tuple[Any, Any]:
         if api == "openai":
-            from openai import AsyncOpenAI
-            from pydantic_ai.models.openai import OpenAIChatModel
-            from pydantic_ai.providers.openai import OpenAIProvider
-
-            client = AsyncOpenAI(base_url=f"{url}/v1", api_key="none")
-            return client, OpenAIChatModel("m", provider=OpenAIProvider(openai_client=client))
-        from anthropic import AsyncAnthropic
-        from pydantic_ai.models.anthropic import AnthropicModel
-        from pydantic_ai.providers.anthropic import AnthropicProvider
-
-        own = AsyncAnthropic(base_url=url, api_key="none")
-        return own, AnthropicModel("m", provider=AnthropicProvider(anthropic_client=own))
+            client = clients.AsyncOpenAI(base_url=f"{url}/v1", api_key="none")
+            provider = providers.OpenAIProvider(openai_client=client)
+            return client, models.OpenAIChatModel("m", provider=provider)
+        client = clients.AsyncAnthropic(base_url=url, api_key="none")
+        provider = providers.AnthropicProvider(anthropic_client=client)
+        return client, models.AnthropicModel("m", provider=provider)
 
     async def ask(server: Client) -> tuple[Any, Any]:
         client, model = made(server.url)
-        agent: Any = Agent(model)
+        agent = pydantic_ai.Agent(model)
 
         @agent.tool_plain
         def add(a: int, b: int) -> int:

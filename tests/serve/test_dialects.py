@@ -1,6 +1,7 @@
 """Messages and Responses on the wire."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 from antiphon.errors import ModelConnectionError
@@ -15,7 +16,7 @@ from antiphon.messages import (
     ToolCall,
     Usage,
 )
-from antiphon.models import ModelOutput, ScriptedModel
+from antiphon.models import ModelOutput, ModelSettings, ScriptedModel
 from serve.serving import ADD, Client, Got, asked, serving
 
 MESSAGES: dict[str, Any] = {
@@ -24,15 +25,17 @@ MESSAGES: dict[str, Any] = {
     "messages": [{"role": "user", "content": "1 + 2?"}],
 }
 RESPONSES: dict[str, Any] = {"model": "m", "input": "1 + 2?"}
-TOOL = {"name": "add", "description": "Add.", "input_schema": ADD["function"]["parameters"]}
+FUNCTION: Any = ADD["function"]
+TOOL = {"name": "add", "description": "Add.", "input_schema": FUNCTION["parameters"]}
 
 
 class Broken(ScriptedModel):
     """Says one word and breaks."""
 
-    async def stream(self, conversation: Conversation, settings: Any = None) -> Any:
-        output: ModelOutput = TextDelta("Hel")
-        yield output
+    async def stream(
+        self, conversation: Conversation, settings: ModelSettings | None = None
+    ) -> AsyncIterator[ModelOutput]:
+        yield TextDelta("Hel")
         raise ModelConnectionError("http://10.1.2.3 is gone")
 
 

@@ -32,11 +32,14 @@ def find_tools(names: Iterable[str]) -> list[Tool[..., Any]]:
     return list(found.values())
 
 
-def _named(spec: str) -> list[Tool[..., Any]]:
-    place, colon, name = spec.rpartition(":") if not _is_drive(spec) else ("", "", spec)
-    module = _module(place if colon else spec)
-    if not colon:
-        return _all_of(module, spec)
+def find_object(spec: str) -> object:
+    """What ``MODULE:NAME`` or ``path.py:NAME`` stands for.
+
+    Raises:
+        UsageError: The module cannot be imported, or has no such name.
+    """
+    place, _, name = spec.rpartition(":")
+    module = _module(place)
     value: object = module
     for part in name.split("."):
         try:
@@ -44,6 +47,13 @@ def _named(spec: str) -> list[Tool[..., Any]]:
         except AttributeError as error:
             known = ", ".join(_public(module)) or "nothing public"
             raise UsageError(f"{place!r} has no {name!r}; it has: {known}") from error
+    return value
+
+
+def _named(spec: str) -> list[Tool[..., Any]]:
+    if ":" not in spec or _is_drive(spec):
+        return _all_of(_module(spec), spec)
+    value = find_object(spec)
     items = cast("list[object]", list(value)) if isinstance(value, list | tuple) else [value]  # pyright: ignore[reportUnknownArgumentType]
     return [_tool(item, spec) for item in items]
 

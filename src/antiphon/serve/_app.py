@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from antiphon.errors import AntiphonError, ModelError
-from antiphon.messages import Completion, JsonObject, JsonValue, json_bytes
+from antiphon.messages import Completion, JsonObject, JsonValue, Usage, json_bytes
+from antiphon.serve._agents import AgentRuns
 from antiphon.serve._answer import Answer, End, Piece, Restart
 from antiphon.serve._ask import Ask, Limits
 from antiphon.serve._chat import ChatServing, openai_error
@@ -100,13 +101,17 @@ class Serving(Protocol):
 class App:
     """What a server does with requests; `application` is what aiohttp runs."""
 
-    def __init__(self, models: ServedModels, settings: ServeSettings) -> None:
+    def __init__(
+        self, models: ServedModels, settings: ServeSettings, runs: AgentRuns | None = None
+    ) -> None:
         """Set up.
 
         Args:
             models: What answers.
             settings: Limits, keys and manners.
+            runs: The agent that answers, where one is served.
         """
+        self.runs = runs
         self.models = models
         self.settings = settings
         self.metrics = Metrics()
@@ -143,6 +148,10 @@ class App:
         post("/v1/responses", self._completing(self._responses))
         app.router.add_get("/v1/responses/{id}", self._show_response)
         app.router.add_delete("/v1/responses/{id}", self._drop_response)
+        if self.runs is not None:
+            from antiphon.serve._agent_paths import AgentPaths
+
+            AgentPaths(self, self.runs).add_to(app.router)
         return app
 
     def _responses(self) -> ResponsesServing:
@@ -285,7 +294,7 @@ class App:
                 streams = [pieces_of(served, ask, index) for index in range(ask.n)]
                 if ask.stream:
                     return await self.send(request, serving.stream(ask), side_by_side(streams))
-                async with self._in_time():
+                async with self.in_time():
                     answers = await self._all(streams)
             for answer in answers:
                 self.count(answer.completion)
@@ -304,7 +313,12 @@ class App:
         return [task.result() for task in tasks]
 
     @asynccontextmanager
-    async def _in_time(self) -> AsyncGenerator[None]:
+    async def in_time(self) -> AsyncGenerator[None]:
+        """The time that a request may take.
+
+        Raises:
+            Refusal: It took longer.
+        """
         try:
             async with asyncio.timeout(self.settings.request_seconds):
                 yield
@@ -327,7 +341,7 @@ class App:
         sent = Sent(self, request, writer.begin)
         async with aclosing(pieces), sent.kept_alive():
             try:
-                async with self._in_time():
+                async with self.in_time():
                     async for choice, piece in pieces:
                         if isinstance(piece, Restart):
                             if sent.is_open:
@@ -366,19 +380,17 @@ class App:
 
     def count(self, completion: Completion) -> None:
         """Count what a completion cost."""
-        usage = completion.usage
+        self.count_usage(completion.usage)
+        VISIT.get().facts["stop"] = completion.stop_reason
+
+    def count_usage(self, usage: Usage) -> None:
+        """Count tokens."""
         self.metrics.tokens(
             read=usage.input_tokens, cached=usage.cached_tokens, written=usage.output_tokens
         )
         facts = VISIT.get().facts
         facts["read"] = facts.get("read", 0) + usage.input_tokens
         facts["written"] = facts.get("written", 0) + usage.output_tokens
-        facts["stop"] = completion.stop_reason
-
-
-async def _name_server(request: "web.Request", response: "web.StreamResponse") -> None:
-    """Nobody needs to know which versions serve."""
-    response.headers["Server"] = "antiphon"
 
 
 class Sent:
@@ -421,9 +433,12 @@ class Sent:
         return response
 
     @asynccontextmanager
-    async def kept_alive(self) -> AsyncGenerator[None]:
+    async def kept_alive(self, is_stream: bool = True) -> AsyncGenerator[None]:
         """Say that the stream is alive whenever it is silent for long: proxies hang up on those
         that are not."""
+        if not is_stream:
+            yield
+            return
         pinging = asyncio.create_task(self._ping())
         try:
             yield
@@ -449,6 +464,11 @@ class Sent:
                 await response.write(self._begin())
                 self._response = response
             return self._response
+
+
+async def _name_server(request: "web.Request", response: "web.StreamResponse") -> None:
+    """Nobody needs to know which versions serve."""
+    response.headers["Server"] = "antiphon"
 
 
 _OPEN = frozenset({"/healthz", "/readyz"})

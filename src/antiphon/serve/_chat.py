@@ -65,12 +65,9 @@ class ChatServing:
         """
         fields = Fields(row)
         tools = openai_tools(fields.rows("tools"), limits)
-        rows = fields.rows("messages")
-        if not rows:
+        messages = read_messages(fields, "messages", limits)
+        if not messages:
             raise fields.refuse("messages", "a list of at least one message")
-        if len(rows) > limits.messages:
-            raise bad(f"{len(rows)} messages are more than this server takes", "messages")
-        messages = tuple(_message(row) for row in rows)
         options = fields.object("stream_options")
         return Ask(
             fields.text("model"),
@@ -110,6 +107,18 @@ class ChatServing:
     def error(self, refusal: Refusal) -> JsonObject:
         """The body of an error."""
         return openai_error(refusal)
+
+
+def read_messages(fields: Fields, key: str, limits: Limits | None = None) -> tuple[Message, ...]:
+    """Messages in the spelling of Chat Completions.
+
+    Raises:
+        Refusal: One of them cannot be read, or there are too many.
+    """
+    rows = fields.rows(key)
+    if len(rows) > (limits or Limits()).messages:
+        raise bad(f"{len(rows)} messages are more than this server takes", key)
+    return tuple(_message(row) for row in rows)
 
 
 def openai_error(refusal: Refusal) -> JsonObject:

@@ -5,6 +5,7 @@ a client or a model wrote is logged: a line holds the route's own pattern, a sta
 """
 
 import asyncio
+import hashlib
 import hmac
 import json
 import logging
@@ -87,9 +88,9 @@ class Guard:
 
     def _owner_of_key(self, key: str) -> str | None:
         found = None
-        for index, known in enumerate(self._settings.keys):  # all of them: no time tells which
+        for known in self._settings.keys:  # all of them: no time tells which
             if hmac.compare_digest(key.encode("utf-8", "replace"), known.encode()):
-                found = f"key{index}"
+                found = f"key-{hashlib.sha256(known.encode()).hexdigest()[:16]}"
         return found
 
     def _check_origin(self, request: "web.Request") -> None:

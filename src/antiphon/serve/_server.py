@@ -8,11 +8,14 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from antiphon.agent import Agent
 from antiphon.errors import MissingExtraError, UsageError
 from antiphon.models import Model, load_model
+from antiphon.serve._agents import AgentModel, AgentRuns, Runnable
 from antiphon.serve._app import App
 from antiphon.serve._served import Served, ServedModels
 from antiphon.serve._settings import ServeSettings
+from antiphon.store import SqliteStore, Store
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -27,13 +30,21 @@ class Server:
     """Models behind an HTTP server."""
 
     def __init__(
-        self, models: Sequence[str | Model | Served], *, settings: ServeSettings | None = None
+        self,
+        models: Sequence[str | Model | Served] = (),
+        *,
+        settings: ServeSettings | None = None,
+        agent: Runnable | None = None,
+        store: Store | None = None,
     ) -> None:
         """Set up a server; nothing is opened or loaded yet.
 
         Args:
             models: What answers: specs, opened models, or models with a name of their own.
             settings: Where to listen, who may ask, and how much.
+            agent: An agent, or a strategy, whose tools run here; without one the first model is
+                one without tools.
+            store: Where the agent's runs are kept; in memory without one.
 
         Raises:
             UsageError: There is no model, or two have one name.
@@ -41,13 +52,17 @@ class Server:
         """
         self.settings = settings or ServeSettings()
         served = [_served(model) for model in models]
+        if agent is not None:
+            served.append(Served(agent.name, AgentModel(agent)))
         names = [one.name for one in served]
         twice = next((name for name in names if names.count(name) > 1), None)
         if not served or twice is not None:
             what = "no model" if twice is None else f"two models named {twice!r}"
             raise UsageError(f"a server needs models with names of their own, got {what}")
         aliases = dict.fromkeys(self.settings.aliases, names[0])
-        self.app = App(ServedModels(served, aliases), self.settings)
+        answers = agent or Agent(name="assistant", model=served[0].model)
+        runs = AgentRuns(answers, SqliteStore(":memory:") if store is None else store)
+        self.app = App(ServedModels(served, aliases), self.settings, runs)
         self.url = ""
         """Where it listens, once it does."""
         self._heads: dict[object, asyncio.TimerHandle] = {}
