@@ -91,6 +91,8 @@ OFFICIAL: dict[str, tuple[str, dict[str, Any]]] = {
     "xing4_0": ("xing4_0", {}),
     "hunyuan_v3": ("hunyuan_v3", {}),
     "olmo3": ("olmo3", {}),
+    "muse": ("muse", {}),
+    "solar_open": ("solar_open", {}),
     "functionary_v3_1": ("functionary_v3_1", {}),
     "functionary_v3_2": ("functionary_v3_2", {}),
 }

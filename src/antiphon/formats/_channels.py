@@ -9,6 +9,7 @@ the last channel count.
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
 from antiphon.formats._cursor import Malformed, Reading
 from antiphon.formats._readers import read_arguments
@@ -24,7 +25,6 @@ _KNOWN = re.compile(r"<\|\w+\|>|\bto=\S+|\b(?:assistant|analysis|commentary|fina
 _NOBODY = {"all", "assistant", "user"}
 _ENDS = (END, RETURN, CALL)
 _STOPS = (START, CHANNEL)
-_ANY_END = re.compile("|".join(map(re.escape, (*_ENDS, *_STOPS))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class ChannelMessages:
         if words:
             emit(f"{gap}{words} ")
             gap = ""
-        yield from _release(p, emit, gap)
+        yield from release(p, emit, gap, ends=_ENDS, stops=_STOPS)
 
     def _call(self, p: Parser, name: str) -> Reading[None]:
         c = p.c
@@ -79,22 +79,37 @@ class ChannelMessages:
         p.call_end(last=True)
 
 
-def _release(p: Parser, emit: Emit, gap: str) -> Reading[None]:
-    """Give text on as it arrives, up to an end mark, which is consumed, or to the next header."""
-    c = p.c
+def release(
+    p: Parser, emit: Emit, gap: str, *, ends: tuple[str, ...], stops: tuple[str, ...]
+) -> Reading[None]:
+    """Give text on as it arrives, up to a mark.
+
+    Args:
+        p: The parser.
+        emit: Takes the text.
+        gap: What to give before it, if there is any.
+        ends: Marks that end it and are consumed.
+        stops: Marks that end it and stay.
+    """
+    c, search = p.c, _any_of((*ends, *stops))
     while True:
-        found = _ANY_END.search(c.text, c.pos)
+        found = search.search(c.text, c.pos)
         end = found.start() if found else len(c.text)
         if found is None and not c.closed:
-            end -= max(tail(c.text, c.pos, mark) for mark in (*_ENDS, *_STOPS))
+            end -= max(tail(c.text, c.pos, mark) for mark in (*ends, *stops))
         piece = c.text[c.pos : end]
         if piece:
             emit(gap + piece)
             gap = ""
         c.pos = end
         if found is not None:
-            c.pos += len(found.group()) if found.group() in _ENDS else 0
+            c.pos += len(found.group()) if found.group() in ends else 0
             return
         if c.closed:
             return
         yield
+
+
+@cache
+def _any_of(marks: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(map(re.escape, marks)))

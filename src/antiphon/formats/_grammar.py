@@ -227,6 +227,8 @@ class CallForm:
     """Whether text can stand before a call."""
     lead: str = ""
     """What stands before text, where a family writes something there."""
+    tail: str = ""
+    """What stands behind text that ends the answer, where that is no mark to stop at."""
     preface: str = ""
     """What stands before text that calls follow, where it is not `lead`."""
     answer: tuple[str, ...] = ()
@@ -346,7 +348,7 @@ def grammar_of(
     rules = Rules()
     marks = form.forbidden + ((form.thinking[0].strip(),) if form.thinking else ())
     text: Node = Free(marks) if answer is None else _answer(answer, rules)
-    body: Node = seq(form.lead, text)
+    body: Node = seq(form.lead, text, form.tail)
     calls: Node | None = None
     if offered:
         calls = _calls(form, offered, rules, parallel=parallel and form.parallel)
