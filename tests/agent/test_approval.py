@@ -1,15 +1,18 @@
 """Calls that need a person: decided at once, or later in another process."""
 
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from antiphon.agent import Agent, Decision, run_sync
+from antiphon.agent import Agent, Decision, run_sync, undecided_calls
 from antiphon.errors import UsageError
-from antiphon.events import Trajectory
+from antiphon.events import DecisionEvent, ResultEvent, Trajectory
 from antiphon.messages import Message, ToolCall
 from antiphon.models import ScriptedModel
+from antiphon.store import SqliteStore
 from antiphon.tools import tool
 
 PAID: list[int] = []
@@ -163,3 +166,124 @@ def test_a_handoff_that_was_broken_off_is_made_on_resume() -> None:
 
     assert (result.output, result.agent.name) == ("Here.", "expert")
     assert [e.type for e in result.trajectory.events] == [e.type for e in whole.events]
+
+
+# Runs inside calls
+
+
+def office(inner: Agent, *answers: Any, tools: Any = ()) -> Agent:
+    return Agent(name="boss", model=ScriptedModel(answers), tools=[inner.as_tool(), *tools])
+
+
+def asks(*calls: ToolCall) -> Message:
+    return Message.assistant(tool_calls=calls)
+
+
+ASK = ToolCall("payer", {"question": "pay 5 and 6"}, "c1")
+
+
+def through_json(result: Any) -> Trajectory:
+    return Trajectory.from_json(result.trajectory.to_json())
+
+
+def test_a_call_inside_an_agent_that_is_a_tool_pauses_the_run_around_it() -> None:
+    paused = office(payer(TWO), asks(ASK)).run_sync("go")
+
+    assert paused.stop_reason == "pending"
+    assert [(call.id, call.name) for call in paused.pending] == [("c1/c1", "pay"), ("c1/c2", "pay")]
+    assert undecided_calls(through_json(paused)) == paused.pending
+    assert PAID == []
+
+
+def test_the_run_inside_goes_on_where_it_paused() -> None:
+    paused = office(payer(TWO), asks(ASK)).run_sync("go")
+
+    agent = office(payer("Paid one."), "All done.")
+    decisions = {"c1/c1": Decision(True, {"amount": 3}), "c1/c2": Decision(False, reason="no")}
+    result = agent.resume(through_json(paused), decisions).wait()
+
+    assert (result.output, PAID) == ("All done.", [3])
+    assert [m.text for m in result.messages if m.role == "tool"] == ["Paid one."]
+    (child,) = result.trajectory.children
+    assert (child.call_id, child.stop_reason, len(child.steps)) == ("c1", "answer", 2)
+    assert result.usage.n_requests == 4
+
+
+def test_what_is_not_decided_still_waits_and_what_was_answered_stays() -> None:
+    ran: list[str] = []
+
+    def look() -> str:
+        ran.append("look")
+        return "seen"
+
+    both = asks(ToolCall("look", {}, "c0"), ASK, ToolCall("look", {}, "c2"))
+    paused = office(payer(TWO), both, tools=[look]).run_sync("go")
+    again = office(payer(), tools=[look]).resume(through_json(paused), {"c1/c1": True}).wait()
+
+    result = (
+        office(payer("ok"), "done", tools=[look])
+        .resume(through_json(again), {"c1/c1": True, "c1/c2": True})
+        .wait()
+    )
+
+    assert [call.id for call in again.pending] == ["c1/c2"]
+    assert (PAID, ran, result.output) == ([5, 6], ["look", "look"], "done")
+    tools = [(m.tool_call_id, m.text) for m in result.messages if m.role == "tool"]
+    assert tools == [("c0", "seen"), ("c1", "ok"), ("c2", "seen")]
+    told = [e.result.call_id for e in result.trajectory.events if isinstance(e, ResultEvent)]
+    assert told == ["c0", "c1", "c2"]
+
+
+def test_a_run_two_calls_deep_is_decided_from_outside() -> None:
+    middle = office(payer(TWO), asks(ASK))
+    outer = Agent(
+        name="top",
+        model=ScriptedModel([asks(ToolCall("boss", {"question": "go"}, "c7"))]),
+        tools=[middle.as_tool()],
+    )
+    paused = outer.run_sync("go")
+
+    middle = office(payer("ok"), "Fine.")
+    outer = Agent(name="top", model=ScriptedModel(["Thanks."]), tools=[middle.as_tool()])
+    result = outer.resume(through_json(paused), {call.id: True for call in paused.pending}).wait()
+
+    assert [call.id for call in paused.pending] == ["c7/c1/c1", "c7/c1/c2"]
+    assert (PAID, result.output) == ([5, 6], "Thanks.")
+
+
+def test_a_paused_run_with_a_run_inside_waits_in_a_store(tmp_path: Path) -> None:
+    with closing(SqliteStore(tmp_path / "runs.db")) as store:
+        paused = run_sync(office(payer(TWO), asks(ASK)).run("go", store=store))
+        agent = office(payer("ok"), "done")
+        decisions = {call.id: True for call in undecided_calls(store.load(paused.trajectory.id))}
+        result = run_sync(agent.resume(paused.trajectory.id, decisions, store=store))
+
+        kept = store.load(paused.trajectory.id)
+    assert (result.output, PAID) == ("done", [5, 6])
+    assert [child.stop_reason for child in kept.children] == ["answer"]
+    assert kept.events == result.trajectory.events
+
+
+def test_a_decided_run_inside_that_was_cut_off_is_not_run_again() -> None:
+    """Its calls may have taken effect: the outcome is unknown."""
+    paused = through_json(office(payer(TWO), asks(ASK)).run_sync("go"))
+    decided = tuple(DecisionEvent(0, f"c1/{id}", True) for id in ("c1", "c2"))
+    killed = replace(paused, events=(*paused.events[:-1], *decided), stop_reason="cancelled")
+
+    result = office(payer(), "I will look.").resume(killed).wait()
+
+    assert (PAID, result.output) == ([], "I will look.")
+    assert "outcome is unknown" in result.messages[2].text
+
+
+def test_whoever_decides_for_the_run_around_decides_inside_it() -> None:
+    asked: list[str] = []
+
+    def approve(call: ToolCall) -> bool:
+        asked.append(call.id)
+        return True
+
+    paused = office(payer(TWO), asks(ASK)).run_sync("go")
+    result = office(payer("ok"), "done").resume(paused.trajectory, approve=approve).wait()
+
+    assert (PAID, asked, result.output) == ([5, 6], ["c1/c1", "c1/c2"], "done")

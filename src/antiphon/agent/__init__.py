@@ -7,6 +7,7 @@ reply, `_telling.py` tells what happens, `_record.py` keeps it.  The other modul
 
 from antiphon.agent._agent import Agent, Handoff, InputFilter, Instructions
 from antiphon.agent._hooks import Again, Ask, Guardrail, Hooks, Replace, Stop
+from antiphon.agent._nested import undecided_calls
 from antiphon.agent._output import OutputMode
 from antiphon.agent._run import Input, Run, RunResult, run_sync
 from antiphon.agent._start import ApproveFunction, Decision
@@ -29,4 +30,5 @@ __all__ = [
     "RunResult",
     "Stop",
     "run_sync",
+    "undecided_calls",
 ]

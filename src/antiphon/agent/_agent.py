@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
 from antiphon.agent._hooks import Guardrail, Hooks
+from antiphon.agent._nested import Paused
 from antiphon.agent._output import FINAL_TOOL, OutputMode
 from antiphon.agent._run import Input, Run, RunResult
 from antiphon.agent._start import ApproveFunction, Decision
 from antiphon.errors import ToolError, UsageError, clip
 from antiphon.events import Trajectory
 from antiphon.memory import Compaction
-from antiphon.messages import Message
+from antiphon.messages import Message, ToolResult
 from antiphon.models import Model, ModelSettings, Price
 from antiphon.store import Store
 from antiphon.tools import RunContext, Tool, tool, valid_name
@@ -250,10 +251,14 @@ class Agent:
         """
 
         async def ask(context: RunContext[Any], question: str) -> Any:
-            run = self.run(question, deps=context.deps, state=context.state)
-            result = await run.under(context.call_id)
+            result = await Run.within(self, question, context)
             if result.stop_reason in ("answer", "stopped_by_tool", "error"):
                 return result.output
+            if result.stop_reason == "pending":
+                waits = f"{self.name} waits for a person."
+                return ToolResult(
+                    context.call_id, context.tool, waits, value=Paused(result.pending)
+                )
             raise ToolError(f"{self.name} gave no answer: {result.stop_reason}. {result.text}")
 
         return tool(

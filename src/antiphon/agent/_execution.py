@@ -21,6 +21,7 @@ from antiphon.agent._calls import (
     unanswered,
 )
 from antiphon.agent._hooks import Ask, Hooks, Stop, Stopped, settled
+from antiphon.agent._nested import INSIDE, Paused, held, paused_inside, waiting_inside
 from antiphon.agent._offer import Offer
 from antiphon.agent._record import Record, json_state
 from antiphon.agent._start import ApproveFunction, Decision, Start
@@ -63,6 +64,10 @@ class OpenCalls:
     """Answers so far, by call id."""
     durations: dict[str, float] = field(default_factory=dict[str, float])
     """Seconds that calls took."""
+    decisions: dict[str, Decision] = field(default_factory=dict[str, Decision])
+    """What was decided about calls of runs inside these calls, by their outer ids."""
+    paused: dict[str, Paused] = field(default_factory=dict[str, Paused])
+    """Calls whose inner runs wait for a person, by call id."""
     edited: set[str] = field(default_factory=set[str])
     """Ids of calls whose arguments a person changed."""
     n_told: int = 0
@@ -176,6 +181,8 @@ class Execution:
             for id, call in work.calls.items()
             if id not in work.results and (id in asked or _needs_approval(work.offer, call))
         ]
+        open_ids = [id for id in work.calls if id not in work.results]
+        waiting += waiting_inside(self._record.children, open_ids)
         for call in waiting:
             await self._telling.emit(ApprovalEvent(work.index, call, time=self._telling.now()))
         approve = self._approve()
@@ -202,7 +209,9 @@ class Execution:
                 time=self._telling.now(),
             )
         )
-        if not decision.approved:
+        if call.id not in work.calls:
+            work.decisions[call.id] = decision  # the run inside obeys it
+        elif not decision.approved:
             work.results[call.id] = unanswered(call, _refusal(decision))
         elif decision.arguments is not None:
             work.calls[call.id] = replace(call, arguments=decision.arguments)
@@ -225,6 +234,8 @@ class Execution:
             for id in work.order:
                 if id in tasks:
                     await tasks[id]
+                if work.paused:
+                    continue  # told when the run goes on, in order
                 result = work.results[id]
                 if self.target(result) is not None:
                     if taken_over:
@@ -233,9 +244,22 @@ class Execution:
                 work.n_told += 1
                 await self._tell(work, result)
         self._open = None
+        if work.paused:
+            await self._pause(work)
+            return None
         results = [work.results[id] for id in work.order]
         self._answer(work.index, results)
         return results
+
+    async def _pause(self, work: OpenCalls) -> None:
+        """Wait for a person, with the runs inside; what is answered is kept with the step."""
+        known = tuple(work.results[id] for id in work.order if id in work.results)
+        self._record.steps[work.index] = replace(self._record.steps[work.index], results=known)
+        self.pending = tuple(
+            held(id, call) for id, paused in work.paused.items() for call in paused.pending
+        )
+        for call in self.pending:
+            await self._telling.emit(ApprovalEvent(work.index, call, time=self._telling.now()))
 
     async def _call_after(
         self, before: "asyncio.Task[None] | None", call: ToolCall, work: OpenCalls
@@ -250,7 +274,11 @@ class Execution:
         if known is None:
             result = unknown_tool_result(call, list(work.offer.tools.values()))
         else:
+            INSIDE.set(paused_inside(self._record.children, call.id, work.decisions))
             result = await known.call(call.arguments, _context(work, call), call.id)
+            if isinstance(result.value, Paused):
+                work.paused[call.id] = result.value
+                return
         for hooks in work.hooks:
             if hooks.after_tool is not None:
                 match await settled(hooks.after_tool(_context(work, call), call, result)):

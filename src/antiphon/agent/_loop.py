@@ -200,7 +200,7 @@ class Loop:
 
     def adopt(self, child: Trajectory) -> None:
         """Keep the record of a run that a tool of this run made."""
-        self.record.children.append(child)
+        self.record.adopt(child)
         if self.start.journal is not None:
             self.start.journal.append("child", child.to_row())
 

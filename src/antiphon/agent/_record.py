@@ -86,6 +86,11 @@ class Record:
             usage=trajectory.usage,
         )
 
+    def adopt(self, child: Trajectory) -> None:
+        """Take in the record of a run inside this one; one that was paused is replaced."""
+        self.children[:] = [one for one in self.children if one.id != child.id]
+        self.children.append(child)
+
     @property
     def total_usage(self) -> Usage:
         """What this run and its children cost so far."""

@@ -16,12 +16,11 @@ from antiphon.agent._cost import cost_of
 from antiphon.agent._course import CURRENT, CourseMaker
 from antiphon.agent._history import closed, mend
 from antiphon.agent._loop import Loop
+from antiphon.agent._nested import INSIDE, undecided_calls
 from antiphon.agent._record import split_usage
 from antiphon.agent._start import ApproveFunction, Decision, Start
 from antiphon.errors import AntiphonError, RunError, UsageError
 from antiphon.events import (
-    ApprovalEvent,
-    DecisionEvent,
     Event,
     RunStopReason,
     Trajectory,
@@ -30,6 +29,7 @@ from antiphon.events import (
 from antiphon.messages import Conversation, Message, ToolCall, Usage
 from antiphon.models import Price
 from antiphon.store import Store
+from antiphon.tools import RunContext
 
 if TYPE_CHECKING:
     from antiphon.agent._agent import Agent
@@ -209,6 +209,24 @@ class Run:
             course,
         )
 
+    @classmethod
+    def within(cls, agent: "Agent", question: str, context: RunContext[Any]) -> "Run":
+        """The run of an agent inside a call: a new one, or the one that was paused in it."""
+        inside = INSIDE.get()
+        INSIDE.set(None)  # what runs inside this run has its own calls
+        if inside is None or inside.call_id != context.call_id:
+            run = agent.run(question, deps=context.deps, state=context.state)
+        else:
+            start = Start(
+                agent,
+                deps=context.deps,
+                state=context.state,
+                earlier=inside.trajectory,
+                decisions=inside.decisions,
+            )
+            run = cls(start)
+        return run.under(context.call_id)
+
     def under(self, call_id: str) -> "Run":
         """Make this the child of the run whose tool is being executed, if there is one."""
         parent = CURRENT.get()
@@ -381,12 +399,9 @@ def _check_resumable(trajectory: Trajectory, decisions: Mapping[str, bool | Deci
 
 
 def _waiting(trajectory: Trajectory) -> list[str]:
-    """Ids of the calls that wait for a person; those of a part of the run stand behind its id."""
+    """Ids of the calls that a decision may be about; those of a run inside stand behind its id."""
     if trajectory.stop_reason != "pending":
         return []
-    if trajectory.steps:
-        return [call.id for call in trajectory.steps[-1].completion.message.tool_calls]
-    decided = {e.call_id for e in trajectory.events if isinstance(e, DecisionEvent)}
-    asked = [e.call.id for e in trajectory.events if isinstance(e, ApprovalEvent)]
-    waiting = [id for id in dict.fromkeys(asked) if id not in decided]
-    return waiting + [f"{c.call_id}/{id}" for c in trajectory.children for id in _waiting(c)]
+    steps = trajectory.steps[-1:]
+    ids = [call.id for step in steps for call in step.completion.message.tool_calls]
+    return list(dict.fromkeys([*ids, *(call.id for call in undecided_calls(trajectory))]))

@@ -5,7 +5,6 @@ events that the record already has are recognised and not told again, so that a 
 events of one that was never broken off.
 """
 
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from time import perf_counter
@@ -41,7 +40,7 @@ class Telling:
         self.events = events
         self._shown = shown
         self._journal = journal
-        self._told = deque(told)
+        self._told = list(told)
         self._clock = clock
         self._begun = clock() - (events[-1].time if events else 0.0)
 
@@ -51,11 +50,10 @@ class Telling:
 
     def note(self, event: Event) -> bool:
         """Record an event without waiting for whoever looks; whether it was new."""
-        if self._told:
-            if _same(self._told[0], event):
-                self._told.popleft()
+        for n, told in enumerate(self._told):  # of one step; mostly the first is the one
+            if _same(told, event):
+                del self._told[n]
                 return False
-            self._told.clear()
         if self._journal is not None:
             self._journal.append("event", event_to_row(event))
         self.events.append(event)

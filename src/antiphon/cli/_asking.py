@@ -7,11 +7,11 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from antiphon.agent import Agent, Decision, Run, RunResult
+from antiphon.agent import Agent, Decision, Run, RunResult, undecided_calls
 from antiphon.cli._terminal import call_text
 from antiphon.cli._tools import find_tools
 from antiphon.errors import RunError, UsageError
-from antiphon.events import ApprovalEvent, Event
+from antiphon.events import Event
 from antiphon.messages import Message, ToolCall
 from antiphon.models import Model, load_model
 from antiphon.store import Store, open_store
@@ -174,9 +174,7 @@ class Session:
         known = self._store.load(run_id)
         decisions = {}
         if known.stop_reason == "pending" and sys.stdin.isatty():
-            calls = known.steps[-1].completion.message.tool_calls
-            asked = {e.call.id for e in known.events if isinstance(e, ApprovalEvent)}
-            decisions = {call.id: decide(call) for call in calls if call.id in asked}
+            decisions = {call.id: decide(call) for call in undecided_calls(known)}
         run = agent.resume(run_id, decisions, store=self._store)
         return self._decided(agent, self._follow(run))
 

@@ -162,7 +162,9 @@ def _state(run: _Run, row: Mapping[str, Any]) -> None:
 
 
 def _child(run: _Run, row: Mapping[str, Any]) -> None:
-    run.children.append(Trajectory.from_row(row))
+    child = Trajectory.from_row(row)
+    run.children = [one for one in run.children if one.id != child.id]  # paused, and gone on with
+    run.children.append(child)
 
 
 def _say_results(run: _Run, step: int) -> None:
