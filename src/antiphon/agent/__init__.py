@@ -11,6 +11,7 @@ from antiphon.agent._nested import undecided_calls
 from antiphon.agent._output import OutputMode
 from antiphon.agent._run import Input, Run, RunResult, run_sync
 from antiphon.agent._start import ApproveFunction, Decision
+from antiphon.agent._telemetry import Telemetry
 
 __all__ = [
     "Again",
@@ -29,6 +30,7 @@ __all__ = [
     "Run",
     "RunResult",
     "Stop",
+    "Telemetry",
     "run_sync",
     "undecided_calls",
 ]

@@ -13,6 +13,7 @@ from antiphon.agent._nested import Paused
 from antiphon.agent._output import FINAL_TOOL, OutputMode
 from antiphon.agent._run import Input, Run, RunResult
 from antiphon.agent._start import ApproveFunction, Decision
+from antiphon.agent._telemetry import Telemetry
 from antiphon.errors import ToolError, UsageError, clip
 from antiphon.events import Trajectory
 from antiphon.memory import Compaction
@@ -97,6 +98,8 @@ class Agent:
     """The most such a run may cost by `prices`; no further step begins beyond it."""
     prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
     """What models cost, by the name that a completion gives its model."""
+    telemetry: Telemetry | None = None
+    """Where spans and metrics of its runs go, and of those inside them; nowhere by default."""
     compaction: Compaction | None = None
     """When and how to show the model less of a long conversation."""
     max_repeats: int | None = None

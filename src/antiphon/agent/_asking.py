@@ -18,6 +18,7 @@ from antiphon.agent._record import Record
 from antiphon.agent._reply import Reply
 from antiphon.agent._resume import n_shown_chars
 from antiphon.agent._start import Start
+from antiphon.agent._telemetry import chat_span
 from antiphon.agent._telling import Telling
 from antiphon.errors import ModelResponseError
 from antiphon.events import RetryEvent
@@ -182,19 +183,25 @@ class Asking:
         await self._discard(index)
         reply = Reply(index)
         model = self.model(agent)
-        outputs = model.stream(conversation, _settings(agent, offer))
-        async with closed_after(outputs):
-            async for output in outputs:
-                if isinstance(output, Completion):
-                    completion = output
-                    continue
-                for event in reply.events(output, self._telling.now()):
-                    await self._telling.emit(event)
-        if completion is None:
-            raise ModelResponseError(
-                f"model {model.spec!r} ended its stream without a completion; "
-                "a Model yields exactly one, last"
-            )
+        settings = _settings(agent, offer)
+        outputs = model.stream(conversation, settings)
+        with chat_span(model.spec, settings, conversation) as span:
+            async with closed_after(outputs):
+                async for output in outputs:
+                    if isinstance(output, Completion):
+                        completion = output
+                        continue
+                    if span is not None:
+                        span.first_piece()
+                    for event in reply.events(output, self._telling.now()):
+                        await self._telling.emit(event)
+            if completion is None:
+                raise ModelResponseError(
+                    f"model {model.spec!r} ended its stream without a completion; "
+                    "a Model yields exactly one, last"
+                )
+            if span is not None:
+                span.completed(completion)
         for event in reply.end(self._telling.now()):
             await self._telling.emit(event)
         return completion

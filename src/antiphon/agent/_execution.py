@@ -25,6 +25,7 @@ from antiphon.agent._nested import INSIDE, Paused, held, paused_inside, waiting_
 from antiphon.agent._offer import Offer
 from antiphon.agent._record import Record, json_state
 from antiphon.agent._start import ApproveFunction, Decision, Start
+from antiphon.agent._telemetry import call_span
 from antiphon.agent._telling import Telling
 from antiphon.events import (
     ApprovalEvent,
@@ -275,7 +276,10 @@ class Execution:
             result = unknown_tool_result(call, list(work.offer.tools.values()))
         else:
             INSIDE.set(paused_inside(self._record.children, call.id, work.decisions))
-            result = await known.call(call.arguments, _context(work, call), call.id)
+            with call_span(call, known.spec) as span:
+                result = await known.call(call.arguments, _context(work, call), call.id)
+                if span is not None:
+                    span.answered(result)
             if isinstance(result.value, Paused):
                 work.paused[call.id] = result.value
                 return

@@ -36,6 +36,7 @@ from antiphon.agent._output import FINAL_TOOL, Unfit
 from antiphon.agent._record import Record, is_said, json_state, open_step
 from antiphon.agent._resume import speaker, told_again
 from antiphon.agent._start import ApproveFunction, Start
+from antiphon.agent._telemetry import ACTIVE, run_span
 from antiphon.agent._telling import Shown, Telling
 from antiphon.agent._view import View
 from antiphon.errors import AntiphonError, ModelError, UsageError
@@ -122,6 +123,13 @@ class Loop:
     async def run(self) -> None:
         """Go until the run is over; `record` and the fields tell how it ended."""
         CURRENT.set(self)
+        ACTIVE.set(self.start.agent.telemetry or ACTIVE.get())
+        with run_span(self.agent.name, self.record.id, self.start.session) as span:
+            await self._go()
+            if span is not None:
+                span.ended(self.stop_reason or "error", self.reason)
+
+    async def _go(self) -> None:
         stop: RunStopReason = "error"
         failed = "the program around the run failed"
         timeout = self.start.agent.timeout

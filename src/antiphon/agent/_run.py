@@ -159,6 +159,7 @@ class Run:
                 agent,
                 messages,
                 question=question,
+                session=session,
                 run_id=id,
                 journal=journal,
                 deps=deps,

@@ -52,5 +52,7 @@ class Start:
     """By call id, for calls that wait."""
     journal: Journal | None = None
     """Where to keep what happens as it happens."""
+    session: str = ""
+    """The conversation that the run belongs to, in a store."""
     run_id: str = ""
     """The run's id; a new one where empty."""
