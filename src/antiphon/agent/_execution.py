@@ -218,8 +218,12 @@ class Execution:
             work.calls[call.id] = replace(call, arguments=decision.arguments)
             work.edited.add(call.id)
 
-    async def _together(self, work: OpenCalls) -> list[ToolResult]:
-        """Execute calls at the same time; their results are told in the calls' order."""
+    async def _together(self, work: OpenCalls) -> list[ToolResult] | None:
+        """Execute calls at the same time; their results are told in the calls' order.
+
+        Returns:
+            The results; ``None`` where a run inside a call waits for a person.
+        """
         taken_over = False
         async with first_error(), asyncio.TaskGroup() as group:
             tasks: dict[str, asyncio.Task[None]] = {}

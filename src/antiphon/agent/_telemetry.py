@@ -15,7 +15,15 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from antiphon.errors import MissingExtraError
-from antiphon.messages import Completion, Conversation, ToolCall, ToolResult, ToolSpec, dump_json
+from antiphon.messages import (
+    Completion,
+    Conversation,
+    JsonValue,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    dump_json,
+)
 from antiphon.models import ModelSettings
 
 if TYPE_CHECKING:
@@ -187,7 +195,9 @@ class Telemetry:
             "gen_ai.request.stop_sequences": list(settings.stop) or None,
         }
         if self.content:
-            rows = [{"role": m.role, "content": m.text} for m in conversation.messages]
+            rows: list[JsonValue] = [
+                {"role": m.role, "content": m.text} for m in conversation.messages
+            ]
             more["gen_ai.input.messages"] = dump_json(rows)
         with self._span(f"chat {model}", attributes, more, client=True) as span:
             yield span
