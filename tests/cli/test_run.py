@@ -182,7 +182,10 @@ def test_a_call_that_needs_a_person_is_not_executed_without_a_terminal(
     assert "pay(amount=5) needs a person's consent" in capsys.readouterr().err
 
 
-def test_ctrl_c_leaves_a_readable_record_and_no_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_stopped_command_leaves_a_readable_record_and_no_process(
+    sent: signal.Signals, code: int, tmp_path: Path
+) -> None:
     tools = tmp_path / "mine.py"
     tools.write_text(
         "import time\n\n\ndef hang() -> str:\n    'Hangs.'\n    time.sleep(60)\n    return ''\n"
@@ -198,10 +201,10 @@ def test_ctrl_c_leaves_a_readable_record_and_no_process(tmp_path: Path) -> None:
     assert process.stderr is not None
     while "hang()" not in process.stderr.readline():
         pass
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sent)
     _, err = process.communicate(timeout=20)
 
-    assert process.returncode == 130
+    assert process.returncode == code
     assert "Traceback" not in err
     trajectory = Trajectory.load(out)
     assert trajectory.stop_reason == "cancelled"

@@ -1,19 +1,21 @@
 """What a model is shown of a long conversation, and what a run may cost."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.agent import Agent
-from antiphon.errors import UsageError
+from antiphon.agent._record import Record
+from antiphon.agent._view import View
+from antiphon.errors import ContextLengthError, UsageError
 from antiphon.events import CompactionEvent, Trajectory
 from antiphon.memory import Compacted, Compaction, compact, count_tokens, summarise_with
-from antiphon.messages import Completion, Message, ToolCall, Usage
-from antiphon.models import Price, ReplayModel, ScriptedModel
+from antiphon.messages import Completion, Conversation, Message, ToolCall, Usage
+from antiphon.models import ModelOutput, ModelSettings, Price, ReplayModel, ScriptedModel
 
 
 def turn(n: int, n_chars: int = 400) -> list[Message]:
@@ -128,3 +130,66 @@ def test_a_run_ends_before_it_costs_more() -> None:
 
     assert (result.stop_reason, len(result.trajectory.steps)) == ("cost_limit", 3)
     assert abs(result.cost(prices) - 0.036) < 1e-9
+
+
+class Small(ScriptedModel):
+    """A model that reads no more than so many tokens."""
+
+    def __init__(self, answers: Sequence[Any], n_context: int) -> None:
+        super().__init__(answers)
+        self.n_context = n_context
+        self.refused = 0
+
+    async def stream(
+        self, conversation: Conversation, settings: ModelSettings | None = None
+    ) -> AsyncIterator[ModelOutput]:
+        if count_tokens(conversation.messages) > self.n_context:
+            self.refused += 1
+            raise ContextLengthError("the conversation is too long for 'small'")
+        async for output in super().stream(conversation, settings):
+            yield output
+
+
+@pytest.mark.parametrize("n_context", [150, 300, 600])
+def test_a_context_that_is_full_is_emptied_and_the_run_goes_on(n_context: int) -> None:
+    agent, _ = looker(())
+    model = Small(script(8), n_context)
+
+    result = Agent(model=model, tools=agent.tools).run_sync("go")
+
+    assert (result.output, len(result.messages)) == ("done", 18)
+    assert model.refused > 0
+    told = [e for e in result.trajectory.events if isinstance(e, CompactionEvent)]
+    assert len(told) == model.refused
+    for conversation in model.conversations:
+        known = {c.id for m in conversation.messages for c in m.tool_calls}
+        assert all(m.tool_call_id in known for m in conversation.messages if m.role == "tool")
+
+
+def test_a_question_that_no_context_holds_ends_the_run_as_an_error() -> None:
+    model = Small(["never"], 10)
+
+    result = Agent(model=model).run_sync("go " * 100)
+
+    assert result.stop_reason == "error"
+    assert "too long" in result.trajectory.error
+
+
+def test_what_is_shown_is_counted_once() -> None:
+    """The cost of a step with compaction does not depend on the steps before it."""
+    counted: list[int] = []
+
+    class Counting(list[Message]):
+        def __getitem__(self, at: Any) -> Any:
+            found: Any = super().__getitem__(at)
+            if isinstance(found, list):
+                counted.append(len(cast("list[Message]", found)))
+            return found
+
+    record = Record("r", "", messages=Counting())
+    view = View(record)
+    for _ in range(50):
+        view.say(*turn(0))
+        asyncio.run(view.compact(Compaction(max_tokens=10**9)))
+
+    assert max(counted) == len(turn(0))

@@ -17,7 +17,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from antiphon.agent._asking import Asking
+from antiphon.agent._asking import Asked, Asking
 from antiphon.agent._calls import (
     Ids,
     Repeats,
@@ -39,7 +39,7 @@ from antiphon.agent._start import ApproveFunction, Start
 from antiphon.agent._telemetry import ACTIVE, run_span
 from antiphon.agent._telling import Shown, Telling
 from antiphon.agent._view import View
-from antiphon.errors import AntiphonError, ModelError, UsageError
+from antiphon.errors import AntiphonError, ContextLengthError, ModelError, UsageError
 from antiphon.events import (
     CompactionEvent,
     Event,
@@ -55,6 +55,7 @@ from antiphon.events import (
     Trajectory,
     step_to_row,
 )
+from antiphon.memory import Compacted
 from antiphon.messages import (
     Completion,
     Conversation,
@@ -77,6 +78,8 @@ CALL_AS_TEXT = (
     "tool interface, or answer without the markup."
 )
 """What the model is told of a reply that holds the markup of a call and no call."""
+
+_MAX_SHORTENINGS = 5  # in one step
 
 _CALL_MARKUP = re.compile(
     r"<tool_call>|<function=|\[TOOL_CALLS\]|<\|python_tag\|>|tool▁calls▁begin"
@@ -301,10 +304,8 @@ class Loop:
         await self._emit(StepStart(index, self.agent.name, time=started))
         shorter = await self._view.compact(self.agent.compaction)
         if shorter is not None:
-            event = CompactionEvent(index, shorter.method, shorter.n_messages)
-            await self._emit(replace(event, time=self._telling.now()))
-        whole = self._view.conversation(system, offer.specs)
-        asked = await self._asking.ask(index, self.agent, offer, whole)
+            await self._tell_shorter(index, shorter)
+        whole, asked = await self._asked(index, offer, system)
         conversation, completion = asked.conversation, asked.completion
         message = with_own_ids(completion.message, self._ids)
         if message is not completion.message:
@@ -325,6 +326,24 @@ class Loop:
             stop = await self._ask_again(index, asked.again.feedback, "was sent back by a hook")
             return await self._end_step(index, stop)
         return await self._judge(index, completion, offer)
+
+    async def _asked(self, index: int, offer: Offer, system: str) -> tuple[Conversation, Asked]:
+        """Ask the model; where its context is too small, show less and ask again."""
+        n = 0
+        while True:
+            whole = self._view.conversation(system, offer.specs)
+            try:
+                return whole, await self._asking.ask(index, self.agent, offer, whole)
+            except ContextLengthError:
+                shorter = await self._view.shorten(self.agent.compaction, n)
+                if shorter is None or n == _MAX_SHORTENINGS:
+                    raise
+            n += 1
+            await self._tell_shorter(index, shorter)
+
+    async def _tell_shorter(self, index: int, shorter: Compacted) -> None:
+        event = CompactionEvent(index, shorter.method, shorter.n_messages)
+        await self._emit(replace(event, time=self._telling.now()))
 
     def _keep(self, step: Step) -> None:
         """Take a finished model call into the record, and its reply into the conversation."""

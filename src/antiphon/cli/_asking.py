@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import contextlib
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -19,6 +20,9 @@ from antiphon.tools import Tool
 from antiphon.tools.builtin import DEMO_TOOLS
 
 Show = Callable[[Event], None]
+
+TERMINATED = 128 + signal.SIGTERM
+"""The exit code of a command that was told to end."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -133,13 +137,24 @@ class Session:
         self._store = store
         self._session = session
         self.run: Run | None = None
+        self._is_running = self._is_terminated = False
+        self._before: Any = signal.SIG_DFL
 
     def __enter__(self) -> "Session":
         self._runner.__enter__()
+        self._before = signal.signal(signal.SIGTERM, self._terminate)
         return self
 
     def __exit__(self, *error: object) -> None:
+        signal.signal(signal.SIGTERM, self._before)
         self._runner.close()
+
+    def _terminate(self, number: int, frame: object) -> None:
+        """Stop as Ctrl-C does, so that what there is can still be written."""
+        self._is_terminated = True
+        if not self._is_running:
+            raise SystemExit(TERMINATED)
+        signal.raise_signal(signal.SIGINT)
 
     def close(self, model: Model) -> None:
         """Give back what a model holds."""
@@ -187,7 +202,15 @@ class Session:
 
     def _follow(self, run: Run) -> RunResult:
         self.run = run
-        return self._runner.run(self._events(run))
+        self._is_running = True
+        try:
+            return self._runner.run(self._events(run))
+        except KeyboardInterrupt:
+            if self._is_terminated:
+                raise SystemExit(TERMINATED) from None
+            raise
+        finally:
+            self._is_running = False
 
     async def _events(self, run: Run) -> RunResult:
         with contextlib.suppress(RunError):  # the result says it, too

@@ -3,7 +3,8 @@
 This module knows the commands' names and one sentence each; it imports a command's module only when
 that command is used, so that ``antiphon --help`` stays fast however many extras the others need.
 
-Exit codes: 0 done, 1 failed, 2 misused, 130 interrupted, 141 the reader of a pipe went away.
+Exit codes: 0 done, 1 failed, 2 misused, 130 interrupted, 141 the reader of a pipe went away, 143
+terminated.
 """
 
 import argparse

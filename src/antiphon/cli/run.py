@@ -22,7 +22,7 @@ from antiphon.events import Event, dump_row, event_to_row
 
 _EPILOG = """\
 The answer goes to stdout, everything else to stderr. Exit codes: 0 answered, 1 not answered,
-2 misused, 130 interrupted; --out is written in every case.
+2 misused, 130 interrupted, 143 terminated; --out is written in every case.
 
 example:
   antiphon run "What is 17.5% of 2340?" --out run.json"""
