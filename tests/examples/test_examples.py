@@ -8,6 +8,8 @@ from types import ModuleType
 
 import pytest
 
+from antiphon.events import DecisionEvent, HandoffEvent
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
@@ -111,3 +113,56 @@ def test_the_run_is_encoded_with_the_published_masked_runs(
     load("air_quality").main()
 
     assert capsys.readouterr().out.endswith("masked runs: [195, 67]\n")
+
+
+def test_the_support_desk_hands_over_and_back_and_refunds_with_consent(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    results = load("support_triage").main()
+
+    assert [result.agent.name for result in results] == ["repairs", "repairs", "sales", "sales"]
+    handed = [e.target for r in results for e in r.trajectory.events if isinstance(e, HandoffEvent)]
+    assert handed == ["repairs", "triage", "sales"]
+    decided = [e for r in results for e in r.trajectory.events if isinstance(e, DecisionEvent)]
+    assert [e.approved for e in decided] == [True]
+    assert results[-1].trajectory.state == {"bought": ["portable hole"]}
+    assert capsys.readouterr().out.endswith("bought: ['portable hole']\n")
+    for result in results:  # what tools share is never shown
+        assert not any(
+            "bought" in str(spec.parameters) for spec in result.trajectory.conversation.tools
+        )
+
+
+def test_the_research_agent_finds_each_tool_that_it_uses() -> None:
+    result = load("research_agent").main()
+
+    answers = [
+        (call.name, call.arguments, answer.text)
+        for step in result.trajectory.steps
+        for call, answer in zip(step.completion.message.tool_calls, step.results, strict=True)
+    ]
+    found = ""
+    for name, arguments, text in answers:
+        if name == "search_tools":
+            found = text
+        elif name == "use_tool":
+            assert f'"name": "{arguments["name"]}"' in found
+    assert [text for name, _, text in answers if name != "search_tools"][-1].startswith("1204.8")
+    assert len(result.trajectory.conversation.tools) == 3
+
+
+def test_the_file_editor_writes_only_what_a_person_agreed_to() -> None:
+    shown: list[str] = []
+    answers = iter(["no, it is on Tuesday", "y"])
+
+    def ask(diff: str) -> str:
+        shown.append(diff)
+        return next(answers)
+
+    result, written = load("file_editor").main(ask)
+
+    assert "-The meating is on Tusday.\n+The meeting is on Monday." in shown[0]
+    assert written == "# Notes\n\nThe meeting is on Tuesday.\n"
+    refused = [m.text for m in result.messages if m.role == "tool"][1]
+    assert "no, it is on Tuesday" in refused
+    assert "not executed" in refused
