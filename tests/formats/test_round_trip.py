@@ -54,6 +54,10 @@ def test_a_rendered_answer_is_read_back_in_any_cut(name: str, answer: Message, s
             assert all(call.repairs == () for call in message.tool_calls)
 
 
+WITHOUT_NULL = ("minimax_m3",)
+"""Families that cannot write null: they leave it out and say so."""
+
+
 def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
@@ -82,9 +86,10 @@ def test_every_answer_of_the_shared_conversations_is_read_back(name: str) -> Non
             n_read += 1
             assert message.invalid_tool_calls == ()
             wanted, read = answer.without_ids().tool_calls, message.without_ids().tool_calls
-            if read != wanted:  # a family without null says that it left it out
-                assert index in rendered.changed
-                wanted = tuple(replace(c, arguments=_without_nulls(c.arguments)) for c in wanted)
+            if fmt.name in WITHOUT_NULL:
+                said = wanted
+                wanted = tuple(replace(c, arguments=_without_nulls(c.arguments)) for c in said)
+                assert said == wanted or index in rendered.changed
             assert read == wanted
             if index not in rendered.changed:
                 assert message.text == answer.text

@@ -299,3 +299,36 @@ def test_a_template_is_run_as_transformers_runs_it() -> None:
     text = jinja.render(source, {"messages": [1, "<b>"]}, today="2025-01-02")
 
     assert text == '"<b>"{\n "a": "<é>"\n}2025'
+
+
+def test_a_message_that_shows_an_empty_block_only_while_it_is_the_last_is_listed() -> None:
+    """GLM-5.1 writes ``<think></think>Hello!`` and later ``</think>Hello!``."""
+    conversation = Conversation(
+        (Message.user("Hi"), Message.assistant("Hello!"), Message.user("Bye"))
+    )
+
+    assert get_format("glm5").render(conversation).changed == (1,)
+    assert get_format("glm5", thinking=False).render(conversation).changed == ()
+
+
+def test_a_row_without_reasoning_behind_a_prompt_that_opens_it_is_not_listed(
+    tmp_path: Path,
+) -> None:
+    template = (
+        "{% for m in messages %}<{{ m.role }}>{% if m.reasoning_content %}<think>"
+        "{{ m.reasoning_content }}</think>{% endif %}{{ m.content }}<end>{% endfor %}"
+        "{% if add_generation_prompt %}<assistant><think>{% endif %}"
+    )
+    fmt = get_format(str(_directory(tmp_path, template, eos_token="<end>")))
+    ask = Message.user("Hi")
+
+    rows = [Message.assistant("Hello!"), Message.assistant("Hello!", reasoning="Greet.")]
+
+    assert [fmt.render(Conversation((ask, row))).changed for row in rows] == [(), ()]
+
+
+def test_a_prompt_whose_closed_block_is_not_shown_again_is_listed() -> None:
+    conversation = Conversation((Message.user("Hi"), Message.assistant("Hello!")))
+    fmt = get_format(str(TEMPLATES / "chatml"), thinking=False)
+
+    assert fmt.render(conversation).changed == (1,)

@@ -53,6 +53,9 @@ class Style:
     """What a prompt ends with that asks for reasoning."""
     trims: bool = True
     """Whether reasoning is trimmed."""
+    shows_empty: bool = False
+    """Whether a message without reasoning shows an empty block while its turn is the last one,
+    where the model was asked to reason."""
     wrapped: bool = True
     """Whether tools are listed as they came; otherwise as bare functions."""
 
@@ -224,7 +227,8 @@ def _assistant(w: Writer, fmt: Glm, conversation: Conversation, index: int, last
     shown = fmt.reasoning_of(message, messages, index, last)
     reasoning = (shown or "").strip() if style.trims else shown or ""
     text = message.text.strip()
-    if (reasoning, text) != (messages[index].reasoning, messages[index].text):
+    once_empty = style.shows_empty and fmt.asks and shown is None
+    if once_empty or (reasoning, text) != (messages[index].reasoning, messages[index].text):
         w.changed.append(index)
     message = with_parts(message, reasoning=reasoning, text=text)
     w.put("<|assistant|>", "frame", index)

@@ -138,6 +138,8 @@ class TemplateFormat(Family):
         for span in spans.written:
             if not _is_read_back(known, conversation, span):
                 changed.append(span.message)
+            if not span.as_prompted and not _is_of_other_mode(known, conversation, span):
+                changed.append(span.message)
         start: Start = "content"
         if generate and _opens(known.syntax, "".join(p.text for p in spans.pieces[-3:])):
             start = "reasoning"
@@ -198,6 +200,18 @@ def _refuse_calls(known: Reading, conversation: Conversation) -> None:
 def _opens(syntax: Syntax, prompt: str) -> bool:
     """Whether a prompt has opened the model's reasoning."""
     return any(prompt.rstrip().endswith(thinking.open.strip()) for thinking in syntax.thinking)
+
+
+def _is_of_other_mode(known: Reading, conversation: Conversation, span: Span) -> bool:
+    """Whether a message has reasoning where the prompt closed it, or none where it opened it.
+
+    No model answers such a prompt so: the message is of the template's other mode, in which it
+    stands as it was written.
+    """
+    if not conversation.messages[span.message].reasoning:
+        return _opens(known.syntax, span.prompt)
+    prompt = span.prompt.rstrip()
+    return any(prompt.endswith(thinking.close.strip()) for thinking in known.syntax.thinking)
 
 
 def _is_read_back(known: Reading, conversation: Conversation, span: Span) -> bool:

@@ -26,6 +26,10 @@ class Span:
     """The end of the text before it: what the prompt would have been, from the last text on."""
     text: str
     """What the model wrote."""
+    prompt: str
+    """The end of the prompt that it was written behind."""
+    as_prompted: bool
+    """Whether that prompt stands before it unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,7 @@ class Spans:
     written: tuple[Span, ...]
     """What the model wrote of each of its messages."""
     changed: tuple[int, ...]
-    """Messages that are not written as they once were."""
+    """Messages whose text is not what it was when it was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +70,10 @@ class _Region:
     """Behind the mark that ends the turn."""
     stop: int
     """Before that mark."""
+    prompt: str
+    """The end of the prompt that it was written behind, from the last text on."""
     as_prompted: bool
-    """Whether the prompt that it was written behind stands before it unchanged."""
+    """Whether that prompt stands before it unchanged."""
 
 
 def find_spans(
@@ -100,7 +106,6 @@ def find_spans(
         if message.role == "assistant"
     ]
     _check_order(regions, stretches)
-    changed |= {region.message for region in regions if not region.as_prompted}
     if not stable:
         changed |= {r.message for r in regions if not _is_as_written(source, rows, marked, r)}
     pieces: list[Piece] = []
@@ -226,7 +231,7 @@ def _region(
         if limit < len(marked):
             raise Unwritten("where the model ends its turn cannot be told", index)
         at, mark = len(marked.rstrip()), ""
-    return _Region(index, before, start, at + len(mark), at, whole)
+    return _Region(index, before, start, at + len(mark), at, tail, whole)
 
 
 def _is_as_written(source: Source, rows: Rows, marked: str, region: _Region) -> bool:
@@ -319,4 +324,4 @@ def _span(stretches: Sequence[_Stretch], region: _Region) -> Span:
             continue
         before += s.text[max(0, region.before - s.at) : max(0, region.start - s.at)]
         text += s.text[max(0, region.start - s.at) : max(0, region.stop - s.at)]
-    return Span(region.message, before, text)
+    return Span(region.message, before, text, region.prompt, region.as_prompted)

@@ -26,8 +26,8 @@ from antiphon.messages import Conversation, Message
 Version = Literal["5.1", "5.2", "5.3"]
 Effort = Literal["low", "high", "max"]
 
-_FIRST = glm.Style(feed="", empty="</think>", trims=False, wrapped=False)
-_LATER = replace(_FIRST, empty="<think></think>")
+_FIRST = glm.Style(feed="", empty="</think>", trims=False, shows_empty=True, wrapped=False)
+_LATER = replace(_FIRST, empty="<think></think>", shows_empty=False)
 _SYNTAX = _FIRST.syntax
 
 

@@ -15,9 +15,8 @@
 (The block of calls stands right behind the text.)  Every mark ends with the checkpoint's `suffix`.
 System messages are joined in front, wherever they stood, and an `effort` is named behind them.
 With tools reasoning is shown in every turn, without tools only behind the last user message
-(`preserve` shows it always); a turn that shows none has an empty block, which a model that reasons
-would not have written.  Messages that are not written as they once were are listed in
-`Rendered.changed`.
+(`preserve` shows it always); a turn that shows none has an empty block.  Messages that are not
+written as they once were are listed in `Rendered.changed`.
 
 Differs from upstream: the last message ends with its mark, as every other; the template leaves one
 without calls open unless ``is_training`` is set.
@@ -205,7 +204,7 @@ class HunyuanV3(Family):
         given = conversation.messages[index]
         split = inline_reasoning(given, open=m["think"], close=m["/think"])
         message = split if shows else with_parts(split, reasoning="", text=split.text)
-        if message is not given or (self.effort != "no_think" and not message.reasoning):
+        if message is not given:
             w.changed.append(index)
         since = len(w.pieces)
         start = self._think(w, message, index)

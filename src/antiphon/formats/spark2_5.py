@@ -4,9 +4,7 @@
     get_weather<arg_key>city</arg_key><arg_value>Lima</arg_value></tool_call><｜end▁of▁sentence｜>
     <｜start▁of▁sentence｜><|Tool|><tool_response>19 degrees</tool_response><｜end▁of▁sentence｜>
 
-(All in one line.)  Reasoning is shown in every turn; a turn without it begins with ``</think>``,
-which a model that reasons would not have written: such messages are then listed in
-`Rendered.changed`.
+(All in one line.)  Reasoning is shown in every turn; a turn without it begins with ``</think>``.
 
 Differs from upstream: nothing.
 Source: ``Spark2.5.jinja`` in the source of llama-cpp-python 0.3.36.
@@ -119,7 +117,7 @@ class Spark25(Family):
     def _assistant(self, w: Writer, conversation: Conversation, index: int) -> None:
         given = conversation.messages[index]
         message = inline_reasoning(given)
-        if message is not given or (self.thinking and not message.reasoning):
+        if message is not given:
             w.changed.append(index)
         since = len(w.pieces)
         start = self._think(w, message, index)

@@ -137,7 +137,7 @@ class Xing40(Family):
         split = inline_reasoning(given)
         reasoning = split.reasoning if shows else ""
         message = with_parts(split, reasoning=reasoning, text=split.text)
-        if message is not given or (self.thinking and not reasoning):
+        if message is not given:
             w.changed.append(index)
         since = len(w.pieces)
         start = self._think(w, message, index)
