@@ -319,7 +319,10 @@ def test_a_row_without_reasoning_behind_a_prompt_that_opens_it_is_not_listed(
         "{{ m.reasoning_content }}</think>{% endif %}{{ m.content }}<end>{% endfor %}"
         "{% if add_generation_prompt %}<assistant><think>{% endif %}"
     )
-    fmt = get_format(str(_directory(tmp_path, template, eos_token="<end>")))
+    marks = ("<user>", "<assistant>", "<end>", "<think>", "</think>")
+    added = {str(i): {"content": mark, "special": True} for i, mark in enumerate(marks)}
+    directory = _directory(tmp_path, template, eos_token="<end>", added_tokens_decoder=added)
+    fmt = get_format(str(directory))
     ask = Message.user("Hi")
 
     rows = [Message.assistant("Hello!"), Message.assistant("Hello!", reasoning="Greet.")]
