@@ -5,6 +5,7 @@ for families that rewrite their history.
 """
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 
@@ -46,8 +47,10 @@ def faults(use: Encoder, conversation: Conversation) -> list[str]:
             counted.append(message)
             before = Conversation(conversation.messages[:message], conversation.tools)
             prompt = use.format.render(before, generate=True)
-            if prompt.start == "reasoning" and not conversation.messages[message].reasoning:
-                continue  # this prompt is never answered so: the row is of a mode without reasoning
+            reasons = bool(conversation.messages[message].reasoning)
+            closed = re.search(r"</think[^>]*>\s*\Z", prompt.text) is not None
+            if (prompt.start == "reasoning" and not reasons) or (closed and reasons):
+                continue  # this prompt is never answered so: the row is of the family's other mode
             if ids[:start] != use.encode_prompt(prompt):
                 found.append(f"message {message}: not behind its served prompt")
             upto = Conversation(conversation.messages[: message + 1], conversation.tools)

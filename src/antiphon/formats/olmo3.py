@@ -7,8 +7,8 @@
     19 degrees<|im_end|>
 
 Values of arguments are JSON.  The last message of a conversation, if it is the assistant's, ends
-with ``<|endoftext|>``, every other one with ``<|im_end|>``.  The family's text has no reasoning: it
-is left out and its messages are listed in `Rendered.changed`.
+with ``<|endoftext|>``, earlier ones with ``<|im_end|>``.  The family's text has no reasoning, which
+is left out.  Messages that are not written as they once were are listed in `Rendered.changed`.
 
 Differs from upstream: nothing.
 Source: the chat template of allenai/Olmo-3.1-32B-Instruct; for Olmo 3, whose own words differ, its
@@ -141,6 +141,7 @@ def _assistant(w: Writer, conversation: Conversation, index: int) -> None:
     if index + 1 == len(conversation.messages):
         w.mark(_EOS, "written", index)
     else:
+        w.changed.append(index)
         _TURNS.finish(w, "assistant", index)
 
 
