@@ -150,8 +150,10 @@ class App:
         app.router.add_delete("/v1/responses/{id}", self._drop_response)
         if self.runs is not None:
             from antiphon.serve._agent_paths import AgentPaths
+            from antiphon.serve._pages import Pages
 
             AgentPaths(self, self.runs).add_to(app.router)
+            Pages(self, self.runs).add_to(app.router)
         return app
 
     def _responses(self) -> ResponsesServing:
@@ -471,7 +473,7 @@ async def _name_server(request: "web.Request", response: "web.StreamResponse") -
     response.headers["Server"] = "antiphon"
 
 
-_OPEN = frozenset({"/healthz", "/readyz"})
+_OPEN = frozenset({"/", "/login", "/healthz", "/readyz"})
 
 
 def _route(request: "web.Request") -> str:

@@ -1,11 +1,12 @@
 """A Trajectory as one HTML file, and figures of what was counted or measured as another.
 
-Start with `_page.py`.  The viewer draws a record, never a live run, and knows no format and no
-tokenizer: the weights and authors of tokens come in as an `Encoding` that the caller prepared.
-`_report.py` draws curves, bars and tables.
+Start with `_page.py`; `_document.py` is how a page holds all that it needs.  The viewer draws a
+record, never a live run, and knows no format and no tokenizer: the weights and authors of tokens
+come in as an `Encoding` that the caller prepared.  `_report.py` draws curves, bars and tables.
 """
 
 from antiphon.viewer._data import Record
+from antiphon.viewer._document import render_document
 from antiphon.viewer._encoding import Encoding, Span
 from antiphon.viewer._page import render_page
 from antiphon.viewer._report import Bars, Curve, Curves, Figure, Report, Table, render_report
@@ -22,6 +23,7 @@ __all__ = [
     "Span",
     "Table",
     "make_server",
+    "render_document",
     "render_page",
     "render_report",
 ]

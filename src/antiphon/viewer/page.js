@@ -1,90 +1,12 @@
-// Draws the records in #data.  Every text reaches the page through textContent: nothing that a user,
-// a tool or a model wrote is ever parsed as markup.  Nothing is loaded, stored or sent.
-"use strict";
+// Draws the records in #data, with the parts before it.  Nothing is loaded, stored or sent.
 
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const TOKENS_AT_ONCE = 4000;
 const EVENTS_AT_ONCE = 400;
 
-// An element: h("div", "class", children...) or h("div", {class, title, onclick, ...}, children...).
-function h(tag, props, ...children) {
-  const node = document.createElement(tag);
-  if (typeof props === "string") node.className = props;
-  else for (const [key, value] of Object.entries(props || {})) {
-    if (value === null || value === undefined || value === false) continue;
-    if (key === "class") node.className = value;
-    else if (key === "style") for (const [k, v] of Object.entries(value)) node.style.setProperty(k, v);
-    else if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
-    else node.setAttribute(key, value === true ? "" : value);
-  }
-  for (const child of children.flat()) {
-    if (child === null || child === undefined || child === false) continue;
-    node.append(child);
-  }
-  return node;
-}
-
-const seconds = (s) =>
-  s === null || s === undefined ? "" : s < 0.0995 ? `${(s * 1000).toFixed(s < 0.00995 ? 1 : 0)} ms`
-    : s < 100 ? `${s.toFixed(s < 9.95 ? 2 : 1)} s` : `${Math.floor(s / 60)} min ${Math.round(s % 60)} s`;
-const count = (n, one, many) => `${n.toLocaleString("en")} ${n === 1 ? one : many || one + "s"}`;
-const number = (n) => n.toLocaleString("en");
-
-// --- JSON, shown as it was written: tokens are copied, only the white space between them is new.
-
-const JSON_TOKEN = /"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+/gs;
-
-function jsonTokens(text) {
-  try {
-    const value = JSON.parse(text);
-    if (value === null || typeof value !== "object") return null;
-  } catch (error) {
-    return null;
-  }
-  return text.match(JSON_TOKEN);
-}
-
-function jsonView(text) {
-  const tokens = jsonTokens(text);
-  const pre = h("pre", tokens ? "json" : "");
-  if (!tokens) {
-    pre.textContent = text;
-    return pre;
-  }
-  const flat = text.length <= 48;
-  let depth = 0;
-  const newline = () => (flat ? "" : "\n" + "  ".repeat(depth));
-  tokens.forEach((token, i) => {
-    const next = tokens[i + 1];
-    if (token === "{" || token === "[") {
-      depth += 1;
-      pre.append(token + (next === "}" || next === "]" ? "" : newline()));
-    } else if (token === "}" || token === "]") {
-      depth -= 1;
-      const before = tokens[i - 1];
-      pre.append((before === "{" || before === "[" ? "" : newline()) + token);
-    } else if (token === ",") pre.append("," + (flat ? " " : newline()));
-    else if (token === ":") pre.append(": ");
-    else pre.append(h("span", next === ":" ? "k" : token[0] === '"' ? "s" : "v", token));
-  });
-  return pre;
-}
-
 // --- The conversation
 
 const ROLES = { system: "System", user: "User", assistant: "Assistant", tool: "Tool" };
-
-function images(sources) {
-  if (!sources || !sources.length) return null;
-  return h("div", "images", sources.map((source) =>
-    /^data:image\//i.test(source)
-      ? h("img", { src: source, alt: "image from the conversation" })
-      : h("code", "ref", `image: ${source}`)));
-}
-
-function fold(summary, ...children) {
-  return h("details", "", h("summary", "", summary), ...children);
-}
 
 function callPair(call) {
   const result = call.result;
@@ -518,7 +440,7 @@ function sections(record) {
   return out;
 }
 
-const view = { record: 0, tab: 0, tabs: [], panel: null, theme: null };
+const view = { record: 0, tab: 0, tabs: [], panel: null };
 
 function showTab(index, focus) {
   const [, , make] = view.sections[index];
@@ -579,26 +501,10 @@ function foldAll() {
   all.forEach((d) => { d.open = open; });
 }
 
-const dark = matchMedia("(prefers-color-scheme: dark)");
-function applyTheme() {
-  document.documentElement.dataset.theme = view.theme || (dark.matches ? "dark" : "light");
-}
-function toggleTheme() {
-  view.theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
-  applyTheme();
-}
-
 const KEYS = [
   ["1 – 5", "go to a view"], ["← →", "next view, on its tab"], ["j  k", "next card, card before"],
   ["e", "open or close all folds"], ["[  ]", "record before, next record"], ["t", "light or dark"], ["?", "this help"],
 ];
-
-function helpDialog() {
-  const close = h("button", { type: "button", class: "icon", onclick: () => node.close() }, "Close");
-  const node = h("dialog", { "aria-label": "Keys" }, h("h2", "", "Keys"),
-    h("dl", "", KEYS.flatMap(([key, what]) => [h("dt", "", h("kbd", "", key)), h("dd", "", what)])), close);
-  return node;
-}
 
 function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || view.help.open) return;
@@ -621,9 +527,7 @@ function picker() {
 }
 
 function start() {
-  applyTheme();
-  dark.addEventListener("change", applyTheme);
-  view.help = helpDialog();
+  view.help = helpDialog(KEYS);
   view.body = h("div", "");
   document.body.append(h("div", "page",
     h("div", "top", h("span", "brand", "Antiphon"), h("span", "name", DATA.name),
