@@ -126,3 +126,14 @@ def test_deeply_nested_arguments_are_refused_and_not_a_crash() -> None:
     message = get_format("hermes").parse(text, tools=[WEATHER])
 
     assert "nested deeper" in message.invalid_tool_calls[0].reason
+
+
+@pytest.mark.parametrize("name", ["xlam", "llama3_1", "llama4"])
+def test_a_strict_parser_goes_on_behind_what_it_refuses(name: str) -> None:
+    """Calls without marks: an object where the family writes an array is text."""
+    text = '{"x": 1} and\n{"name": 5}\n[1]'
+
+    for chunks in ([text], list(text)):
+        message, _ = parse(get_format(name), chunks, tools=[WEATHER], strict=True)
+
+        assert message.text + "".join(c.raw for c in message.invalid_tool_calls) == text

@@ -114,11 +114,11 @@ def test_any_text_is_read_alike_in_any_cut(name: str, text: str, seed: int) -> N
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-@given(text=answers.map(lambda m: m.text))
+@given(text=answers.map(lambda m: m.text), strict=st.booleans())
 @settings(max_examples=20, deadline=None)
-def test_no_text_is_lost(name: str, text: str) -> None:
+def test_no_text_is_lost(name: str, text: str, strict: bool) -> None:
     """Every letter of an arbitrary text is in the text, the reasoning, or a call's raw text."""
-    message = variant(name).parse(text, tools=TOOLS)
+    message = variant(name).parse(text, tools=TOOLS, strict=strict)
 
     kept = message.text + message.reasoning
     kept += "".join(c.raw for c in message.tool_calls + message.invalid_tool_calls)

@@ -543,9 +543,12 @@ class Parser:
                 yield from self._recover(reader, error)
             else:
                 self._call = None
-                kept = self._space + self.c.kept()
+                kept = self.c.kept()
+                if not kept:  # refused before even the mark was taken
+                    self.c.pos += len(mark)
+                    kept = mark
                 self._wrote_text = True
-                self.text(kept)
+                self.text(self._space + kept)
         finally:
             self._bare_reading = False
 
