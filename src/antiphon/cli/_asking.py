@@ -3,17 +3,18 @@
 import argparse
 import asyncio
 import contextlib
+import json
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from antiphon.agent import Agent, Decision, Run, RunResult, undecided_calls
-from antiphon.cli._terminal import call_text
+from antiphon.cli._terminal import call_text, printable
 from antiphon.cli._tools import find_tools
 from antiphon.errors import RunError, UsageError
-from antiphon.events import Event
-from antiphon.messages import Message, ToolCall
+from antiphon.events import Event, dump_row
+from antiphon.messages import JsonObject, Message, ToolCall
 from antiphon.models import Model, load_model
 from antiphon.store import Store, open_store
 from antiphon.tools import Tool
@@ -222,11 +223,37 @@ class Session:
 def decide(call: ToolCall) -> Decision:
     """Ask on the terminal whether a call may be executed."""
     print(f"? {call_text(call)}", file=sys.stderr)
-    print("  execute it? [y]es, [n]o, or a reason why not: ", end="", file=sys.stderr, flush=True)
+    question = "  execute it? [y]es, [n]o, [e]dit the arguments, or a reason why not: "
+    answer = _answer_to(question)
+    match answer.lower():
+        case "y" | "yes":
+            return Decision(True)
+        case "e" | "edit":
+            return _edited(call)
+        case "" | "n" | "no":
+            return Decision(False)
+        case _:
+            return Decision(False, reason=answer)
+
+
+def _edited(call: ToolCall) -> Decision:
+    """Ask for other arguments until they are JSON; nothing at all refuses the call."""
+    print(f"  now: {printable(dump_row(call.arguments))}", file=sys.stderr)
+    while text := _answer_to("  arguments as a JSON object, or nothing to refuse: "):
+        try:
+            arguments: Any = json.loads(text)
+        except ValueError as error:
+            print(f"  not JSON: {error}", file=sys.stderr)
+            continue
+        if isinstance(arguments, dict):
+            return Decision(True, cast("JsonObject", arguments))
+        print("  not an object: begin with {", file=sys.stderr)
+    return Decision(False)
+
+
+def _answer_to(question: str) -> str:
+    print(question, end="", file=sys.stderr, flush=True)
     try:
-        answer = input().strip()
+        return input().strip()
     except EOFError:
-        answer = "n"
-    if answer.lower() in ("y", "yes"):
-        return Decision(True)
-    return Decision(False, reason="" if answer.lower() in ("", "n", "no") else answer)
+        return ""

@@ -1,8 +1,9 @@
 """A run as a person reads it in a terminal: the answer on stdout, all else on stderr.
 
 Text goes out as it arrives where stdout is a terminal; in a pipe stdout gets the last answer alone,
-so that a script reads nothing else.  No colours in a pipe, with ``NO_COLOR``, or on a dumb
-terminal.  Control sequences that a model or tool wrote are shown, never obeyed.
+so that a script reads nothing else.  Markdown is shown as colours, and as it is where there are
+none: in a pipe, with ``NO_COLOR``, or on a dumb terminal.  Control sequences that a model or tool
+wrote are shown, never obeyed.
 """
 
 import os
@@ -10,6 +11,7 @@ import re
 import sys
 from typing import TextIO
 
+from antiphon.cli._markdown import Markdown
 from antiphon.events import (
     CallEvent,
     DecisionEvent,
@@ -48,6 +50,7 @@ class Terminal:
         self._err = sys.stderr if err is None else err
         self.is_live = self._out.isatty()
         self._colours = has_colours(self._err)
+        self._page = Markdown() if self.is_live and has_colours(self._out) else None
         self._thinking = False
         self._open_line: TextIO | None = None
 
@@ -92,9 +95,10 @@ class Terminal:
             return
         self._stop_thinking()
         self._switch(self._out)
-        self._out.write(self._safe(text))
+        safe = self._safe(text)
+        self._out.write(safe if self._page is None else self._page.feed(safe))
         self._out.flush()
-        self._open_line = self._out if not text.endswith("\n") else None
+        self._open_line = self._out if self._page or not text.endswith("\n") else None
 
     def _think(self, text: str) -> None:
         self._switch(self._err)
@@ -119,6 +123,8 @@ class Terminal:
 
     def _close_line(self) -> None:
         if self._open_line is not None:
+            if self._open_line is self._out and self._page is not None:
+                self._out.write(self._page.finish())
             self._open_line.write("\n")
             self._open_line.flush()
             self._open_line = None

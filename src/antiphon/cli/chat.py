@@ -3,8 +3,9 @@
 import argparse
 import contextlib
 import importlib
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,21 +21,26 @@ from antiphon.cli._asking import (
     tools_of,
 )
 from antiphon.cli._main import Subparsers
-from antiphon.cli._terminal import Terminal
+from antiphon.cli._terminal import Terminal, call_text, clipped
 from antiphon.errors import AntiphonError, UsageError
 from antiphon.events import Trajectory, body_of
 from antiphon.messages import Message, Usage
 from antiphon.models import Model
 
 _EPILOG = """\
-In the conversation: /help, /tools, /model [SPEC], /save FILE, /clear, /quit.
+In the conversation: /help, /tools, /history, /model [SPEC], /save FILE,
+/clear, /quit.
 Ctrl-C stops an answer, Ctrl-D ends the conversation.
 
 example:
   antiphon chat --model ollama/qwen3"""
 
+_MAX_TYPED = 1000  # lines
+_MAX_LINE_CHARS = 200  # of a message, as /history shows it
+
 _HELP = """\
 /tools          what the model may call
+/history        what was said so far
 /model [SPEC]   which model answers; with SPEC, another one from now on
 /save FILE      write the conversation so far as a trajectory
 /clear          forget the conversation
@@ -62,16 +68,37 @@ def run(args: argparse.Namespace) -> int:
         ModelError: The model cannot be opened.
     """
     tools_of(args)  # a tool that cannot be had is told before a model is opened
-    with contextlib.suppress(ImportError):  # there is none on Windows
-        importlib.import_module("readline")  # arrow keys and history while typing
     terminal = Terminal()
-    with Session(terminal.show, store_of(args), args.session) as session:
+    with _typed_before(), Session(terminal.show, store_of(args), args.session) as session:
         chat = Chat(args, session, terminal)
         try:
             chat.talk()
         finally:
             session.close(chat.model)
     return 0
+
+
+@contextlib.contextmanager
+def _typed_before() -> Generator[None]:
+    """Arrow keys while typing, and what was typed in earlier conversations; for the user alone."""
+    try:
+        readline = importlib.import_module("readline")
+    except ImportError:  # there is none on Windows
+        yield
+        return
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state"
+    path = Path(state) / "antiphon" / "history"
+    with contextlib.suppress(OSError):
+        readline.read_history_file(path)
+    readline.set_history_length(_MAX_TYPED)
+    try:
+        yield
+    finally:
+        if sys.stdin.isatty():
+            with contextlib.suppress(OSError):  # a home that cannot be written to
+                path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                path.touch(0o600)
+                readline.write_history_file(path)
 
 
 class Chat:
@@ -87,6 +114,7 @@ class Chat:
         self._commands: dict[str, Callable[[str], None]] = {
             "/help": lambda _: self._terminal.say(_HELP),
             "/tools": lambda _: self._tools(),
+            "/history": lambda _: self._history(),
             "/model": self._model,
             "/save": self._save,
             "/clear": lambda _: self._turns.clear(),
@@ -132,6 +160,14 @@ class Chat:
         for tool in self._agent.own_tools:
             first = (tool.spec.description.splitlines() or [""])[0]
             self._terminal.say(f"{tool.name}: {first}")
+
+    def _history(self) -> None:
+        for message in self.history:
+            calls = "; ".join(call_text(call) for call in message.tool_calls)
+            said = " ".join(part for part in (message.text, calls) if part)
+            self._terminal.say(f"{message.role}: {clipped(said, _MAX_LINE_CHARS)}")
+        if not self.history:
+            self._terminal.say("nothing was said yet")
 
     def _model(self, spec: str) -> None:
         if spec:
