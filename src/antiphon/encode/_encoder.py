@@ -27,9 +27,9 @@ from antiphon.encode._images import Vision
 from antiphon.encode._numpy import np
 from antiphon.encode._policy import LossPolicy, MessageWeights, Weighted
 from antiphon.encode._tokenizer import Tokenizer
-from antiphon.errors import AntiphonError, EncodeError, clip
+from antiphon.errors import AntiphonError, EncodeError, RenderError, clip
 from antiphon.formats import Format, Piece, Rendered
-from antiphon.messages import Conversation, ImagePart, Message
+from antiphon.messages import Conversation, ImagePart, Message, ThinkingPart
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -39,6 +39,7 @@ _CACHED_CHARS = 64
 
 
 _KEEP = "surrogateescape"
+_NOTHING = "\U0010fffd"  # for private use: no row holds it
 _SERVER = -1
 
 
@@ -68,12 +69,35 @@ class _Plan:
     runs: list[_Run]
 
 
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    """How a family's prompts end."""
+
+    text: str
+    """What stands behind the messages."""
+    reasons: bool
+    """Whether it makes the model reason."""
+
+    @classmethod
+    def of(cls, fmt: Format) -> _Opening:
+        asked = Conversation((Message.user("?"),))
+        try:
+            prompt, given = fmt.render(asked, generate=True), fmt.render(asked).pieces
+        except RenderError:  # a family that asks for more than a question
+            return cls("", False)
+        pairs = enumerate(zip(prompt.pieces, given, strict=False))
+        n = next((i for i, (a, b) in pairs if a != b), min(len(prompt.pieces), len(given)))
+        text = "".join(piece.text for piece in prompt.pieces[n:])
+        return cls(text, prompt.start == "reasoning")
+
+
 class _Prefixes:
     """A conversation up to each of its messages, rendered when needed and once."""
 
-    def __init__(self, fmt: Format, conversation: Conversation) -> None:
+    def __init__(self, fmt: Format, conversation: Conversation, opening: _Opening) -> None:
         self._format = fmt
         self._conversation = conversation
+        self._opening = opening
         self._rendered: dict[tuple[int, bool], Rendered] = {}
 
     @property
@@ -105,7 +129,24 @@ class _Prefixes:
             else:
                 first = bisect_left(between, True, key=lambda i: self._is_served(i, end))
                 served.update(between[first:])
-        return served
+        return served - self._otherwise(served, end)
+
+    def _otherwise(self, served: Collection[int], end: int) -> set[int]:
+        """Of messages that reason where the prompt does not make them, or do not where it does,
+        those that do not stand behind that prompt."""
+        opens = self._opening
+        messages = self._conversation.messages
+        waiting = {i for i in served if bool(messages[i].reasoning) != opens.reasons}
+        found: set[int] = set()
+        before = ""
+        for piece in self.upto(end).pieces if waiting else ():
+            side = _side(piece)
+            if side in waiting:
+                waiting.discard(side)
+                if not before.endswith(opens.text) and not self._is_served(side, end):
+                    found.add(side)
+            before = (before + piece.text)[-len(opens.text) - 1 :]
+        return found
 
     def _is_served(self, index: int, end: int) -> bool:
         """Whether a message stands behind its prompt in the text up to `end`."""
@@ -116,9 +157,27 @@ class _Prefixes:
     def composed(self, index: int) -> Rendered:
         """A message behind its prompt, where no rendering of the family shows the two together."""
         prompt = self.upto(index, generate=True)
-        own = self.upto(index + 1).pieces
-        written = dropwhile(lambda piece: _side(piece) != index, own)
+        message = self._conversation.messages[index]
+        if prompt.start == "reasoning" and not message.reasoning:
+            written = self._without_thought(message, index)
+        else:
+            own = self.upto(index + 1).pieces
+            written = tuple(dropwhile(lambda piece: _side(piece) != index, own))
         return Rendered((*prompt.pieces, *written), changed=prompt.changed)
+
+    def _without_thought(self, message: Message, index: int) -> tuple[Piece, ...]:
+        """What a model writes that was made to reason and does not: it closes the block.
+
+        The family writes a reasoning that is nothing, so that how a block is closed stays its own
+        knowledge.
+        """
+        thought = replace(message, parts=(ThinkingPart(_NOTHING), *message.parts))
+        before = self._conversation.messages[:index]
+        rendered = self._format.render(
+            replace(self._conversation, messages=(*before, thought))
+        ).pieces
+        written = dropwhile(lambda piece: _side(piece) != index, rendered)
+        return tuple(piece._replace(text=piece.text.replace(_NOTHING, "")) for piece in written)
 
 
 def _begins(longer: Rendered, shorter: Rendered) -> bool:
@@ -161,6 +220,7 @@ class Encoder:
         self.loss = LossPolicy.named(loss) if isinstance(loss, str) else loss
         self.vision = vision
         self._cache: dict[str, list[int]] = {}
+        self._opening = _Opening.of(fmt)
 
     def encode(self, conversation: Conversation) -> TrainingExample:
         """The tokens, labels and weights of one conversation, as one text.
@@ -238,7 +298,7 @@ class Encoder:
 
     def _plans(self, conversation: Conversation) -> list[_Plan]:
         """The renderings that train every written span once, the longest first."""
-        texts = _Prefixes(self.format, conversation)
+        texts = _Prefixes(self.format, conversation, self._opening)
         left = _written(texts.whole)
         plans: list[tuple[int, Rendered, set[int]]] = []
         end = len(conversation.messages)
@@ -301,7 +361,7 @@ class Encoder:
         if self.vision is None or not self._is_pad(piece) or piece.message is None:
             return piece
         n = self.vision.n_tokens(images[piece.message].pop(0))
-        return Piece(self.vision.pad * n, piece.author, piece.message, special=True)
+        return piece._replace(text=self.vision.pad * n)
 
     def _use_recorded(self, plan: _Plan, run: _Run) -> None:
         """Put the ids that were sampled in the place of the span's text; its end marks stay."""
