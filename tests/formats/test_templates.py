@@ -56,6 +56,21 @@ def test_what_a_template_writes_is_the_family_whatever_the_directory_is_called(
     assert describe(detect_format(other)) == str(other)
 
 
+def test_a_template_that_writes_no_calls_is_of_the_family_that_writes_them(tmp_path: Path) -> None:
+    """Granite 3.0's way, whose template prints what stands in the text."""
+    template = (
+        "{% macro turn(role) %}<|start_of_role|>{{ role }}<|end_of_role|>{% endmacro %}"
+        "{% if tools %}{{ turn('available_tools') }}\n{% for tool in tools %}"
+        "{{ tool | tojson(indent=4) }}{{ '' if loop.last else '\\n\\n' }}{% endfor %}"
+        "<|end_of_text|>{{ '\\n' }}{% endif %}"
+        "{% for m in messages %}{{ turn('tool_response' if m.role == 'tool' else m.role) }}"
+        "{{ m.content or '' }}<|end_of_text|>{{ '\\n' }}{% endfor %}"
+        "{% if add_generation_prompt %}{{ turn('assistant') }}{% endif %}"
+    )
+
+    assert describe(detect_format(_directory(tmp_path, template))) == "granite3(version='3.0')"
+
+
 def test_a_wrapped_template_goes_by_its_directory() -> None:
     fmt = get_format(str(TEMPLATES / "chatml"), thinking=False)
 

@@ -57,6 +57,8 @@ def detect_format(directory: str | Path) -> Format:
         if not first:
             raise
         return first[0]
+    if found is None and signed and not wrapped.reads_like:
+        return signed[0]  # it writes no calls that could be read; a family does
     return found or wrapped
 
 
@@ -116,7 +118,8 @@ class _Known:
             tools: Whether to compare conversations with tools, too.
         """
         fmt = cast("Any", format)
-        dated = replace(self._wrapped, today=_iso(getattr(fmt, "date", "")))
+        today = _iso(getattr(fmt, "date", "") or getattr(fmt, "now", ""))
+        dated = replace(self._wrapped, today=today)
         n_same = 0
         for n, (conversation, generate) in enumerate(probes()):
             if conversation.tools and not tools:
@@ -128,9 +131,10 @@ class _Known:
                 own = format.render(conversation, generate=generate).text
             except RenderError:
                 continue
-            if own != text and own not in [text + mark for mark in format.stop]:
-                return False  # a template may leave the last turn open
-            n_same += 1
+            if own == text or own in [text + mark for mark in format.stop]:
+                n_same += 1  # a template may leave the last turn open
+            elif not _loses(conversation, text, own):
+                return False
         return n_same >= _ENOUGH
 
     def _text(
@@ -171,16 +175,26 @@ def probes() -> tuple[tuple[Conversation, bool], ...]:
     )
 
 
+def _loses(conversation: Conversation, text: str, own: str) -> bool:
+    """Whether a template does not write calls or reasoning at all, where a family does."""
+    said = [message.reasoning for message in conversation.messages if message.reasoning]
+    said += [call.name for message in conversation.messages for call in message.tool_calls]
+    return any(text.count(word) < own.count(word) for word in said)
+
+
 def _iso(date: str) -> str:
-    """A day as families spell it, as ``2025-06-30``."""
+    """A day or a moment as families spell it, as ``2025-06-30`` or with the time behind."""
     from datetime import datetime
 
-    for form in ("%Y-%m-%d", "%d %b %Y", "%d %B %Y"):
+    for form in ("%Y-%m-%d", "%d %b %Y", "%d %B %Y", "%B %d, %Y"):
         try:
             return datetime.strptime(date, form).date().isoformat()
         except ValueError:
             continue
-    return ""
+    try:
+        return datetime.fromisoformat(date[:19]).isoformat()
+    except ValueError:
+        return ""
 
 
 def _wrapped(path: Path, config: dict[str, Any], template: str) -> TemplateFormat:

@@ -2,7 +2,7 @@
 
     <|bom|><|assistant|> Let me look.<tool_calls>[
         {"name": "get_weather", "arguments": {"city": "Lima"}}
-    ]</tool_calls><|eom|><|bom|><|tool|> {"celsius": 19}<|eom|>
+    ]</tool_calls><|eom|><|bom|><|tool|> (get_weather){"celsius": 19}<|eom|>
 
 Reasoning is left out and its messages are listed in `Rendered.changed`.
 
@@ -100,7 +100,8 @@ class Jamba(Family):
             if message.role == "assistant":
                 self._assistant(w, conversation, index)
             else:
-                w.text(" ", "frame", index)
+                name = f"({message.name})" if message.name else ""
+                w.text(f" {name}", "frame", index)
                 w.text(message.text, "given", index)
             _TURNS.finish(w, message.role, index)
         if generate:

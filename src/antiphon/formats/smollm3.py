@@ -16,9 +16,9 @@ switch it and are taken out, as ``/system_override`` is, which replaces all of t
 
 Differs from upstream: the system turn is ended without tools, too; calls, which the template knows
 only as text, are written as its instructions ask for them.  The date is `date`.
-Source: the chat template of HuggingFaceTB/SmolLM3-3B as huggingface/swift-transformers' users carry
-it (tools as ``xml_tools``); ``HuggingFaceTB-SmolLM3-3B.jinja`` in the source of llama-cpp-python
-0.3.36, which ends the system turn.
+Source: the chat template of HuggingFaceTB/SmolLM3-3B, given its tools as ``xml_tools``;
+``HuggingFaceTB-SmolLM3-3B.jinja`` in the source of llama-cpp-python 0.3.36, which has no tools and
+ends the system turn.
 """
 
 from collections.abc import Sequence
