@@ -2,16 +2,19 @@
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
 
-from antiphon.agent import Agent, run_sync
+from antiphon.agent import Agent
 from antiphon.events import CallEvent, Event, TextEvent, ThinkingEvent
 from antiphon.formats import get_format
-from antiphon.messages import Message, ToolCall
-from antiphon.models import ScriptedModel
+from antiphon.messages import Completion, Conversation, Message, ToolCall
+from antiphon.models import ModelOutput, ModelSettings, ScriptedModel
+from antiphon.strategies import run_in_virtual_time
 from antiphon.tools import tool
+from models.loopback import Loopback, Reply, Request, body, stream
 
 
 @tool(idempotent=True)
@@ -93,22 +96,140 @@ def test_a_heartbeat_beats_while_plain_tools_wait() -> None:
     assert [m.tool_call_id for m in tools] == [f"c{i}" for i in range(8)]
 
 
-def test_a_tool_that_fails_once_is_retried_within_the_step() -> None:
+class Response:
+    """What an HTTP client hangs on its exception."""
+
+    def __init__(self, **headers: str) -> None:
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+class Refused(ConnectionError):
+    """As the exceptions of HTTP clients, in any of their shapes."""
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__("429")
+        vars(self).update(fields)
+
+
+@pytest.mark.parametrize(
+    ("refused", "waited"),
+    [
+        (Refused(response=Response(Retry_After="1")), 1.0),
+        (Refused(retry_after=2.5), 2.5),
+        (Refused(headers={"retry-after": "3"}), 3.0),
+        (Refused(response=Response(Retry_After="Wed, 21 Oct 2026 07:28:00 GMT")), 0.1),
+        (Refused(), 0.1),
+    ],
+)
+def test_a_tool_that_fails_once_is_retried_within_the_step(refused: Refused, waited: float) -> None:
     """pydantic/pydantic-ai#928."""
-    tries: list[int] = []
+    tries: list[float] = []
 
     @tool(idempotent=True, retries=2)
-    def flaky() -> str:
-        tries.append(1)
+    async def flaky() -> str:
+        tries.append(asyncio.get_running_loop().time())
         if len(tries) == 1:
-            raise ConnectionError("429")
+            raise refused
         return "fine"
 
     model = ScriptedModel([Message.assistant(tool_calls=[ToolCall("flaky", {}, "c1")]), "ok"])
-    result = run_sync(Agent(model=model, tools=[flaky]).run("go"))
+    result = run_in_virtual_time(awaited(Agent(model=model, tools=[flaky]).run("go")))
 
     assert [m.text for m in result.messages if m.role == "tool"] == ["fine"]
     assert (len(tries), len(model.conversations)) == (2, 2)
+    assert tries[1] - tries[0] == pytest.approx(waited)
+
+
+def test_a_service_that_asks_to_wait_too_long_is_told_of_instead() -> None:
+    @tool(idempotent=True, retries=2)
+    async def busy() -> str:
+        raise Refused(retry_after=3600)
+
+    result = run_in_virtual_time(busy.call("{}"))
+
+    assert "429" in result.text
+
+
+async def awaited(run: Any) -> Any:
+    return await run
+
+
+def test_agents_that_are_tools_answer_at_the_same_time_under_one_run() -> None:
+    """openai/openai-agents-python#2056: each takes 300 ms, all of them no longer."""
+
+    async def slowly(conversation: Conversation) -> str:
+        await asyncio.sleep(0.3)
+        return conversation.messages[-1].text.upper()
+
+    workers = [Agent(name=name, model=Slow(slowly)).as_tool(description="Works.") for name in "abc"]
+    asks = [ToolCall(name, {"question": f"{name}?"}, f"c{name}") for name in "abc"]
+    boss = Agent(
+        name="boss",
+        model=ScriptedModel([Message.assistant(tool_calls=asks), "Done."]),
+        tools=workers,
+    )
+
+    async def main() -> tuple[Any, float]:
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        return await boss.run("go"), clock() - began
+
+    result, took = run_in_virtual_time(main())
+
+    assert took == pytest.approx(0.3)
+    assert [m.text for m in result.messages if m.role == "tool"] == ["A?", "B?", "C?"]
+    children = result.trajectory.children
+    assert sorted((child.call_id, child.stop_reason) for child in children) == [
+        ("ca", "answer"),
+        ("cb", "answer"),
+        ("cc", "answer"),
+    ]
+    assert result.usage.n_requests == 5
+
+
+class Slow:
+    """A model whose answer takes its time."""
+
+    spec = "slow"
+
+    def __init__(self, answer: Callable[[Conversation], Awaitable[str]]) -> None:
+        self._answer = answer
+
+    async def stream(
+        self, conversation: Conversation, settings: ModelSettings | None = None
+    ) -> AsyncIterator[ModelOutput]:
+        yield Completion(Message.assistant(await self._answer(conversation)), "stop")
+
+    async def close(self) -> None:
+        return None
+
+
+@pytest.mark.parametrize("family", ["hermes", "react_en"])
+def test_a_server_that_knows_no_tools_serves_the_same_program(family: str) -> None:
+    """pydantic/pydantic-ai#2170: tools are described in the prompt, calls are read from text."""
+    left = list(TWO_CALLS[family])
+
+    def server(request: Request) -> Reply:
+        if request.path.endswith("/models"):
+            return body({"data": [{"id": "m", "owned_by": "someone"}]})
+        if not request.path.endswith("/completions") or "tools" in request.json:
+            return body({"error": {"message": "tools are not supported"}}, 400)
+        event = {"choices": [{"text": left.pop(0), "finish_reason": "stop"}]}
+        return stream(event)
+
+    async def main() -> tuple[Any, list[str]]:
+        async with Loopback(server) as loopback:
+            spec = f"{loopback.url}/v1#m?format={family}"
+            result = await Agent(model=spec, tools=[add]).run("1+2 and 3+4?")
+            asked = [r for r in loopback.requests if r.path.endswith("/completions")]
+            return result, [request.json["prompt"] for request in asked]
+
+    result, prompts = asyncio.run(main())
+
+    assert [m.text for m in result.messages if m.role == "tool"] == ["3", "7"]
+    assert result.output == "3 and 7."
+    assert "Adds two numbers." in prompts[0]
+    assert "7" in prompts[1].removeprefix(prompts[0])
 
 
 def test_the_cost_of_a_step_does_not_grow_with_the_steps_before_it() -> None:

@@ -238,6 +238,26 @@ class _Parts:
         return self.last
 
 
+def asked_to_wait(error: BaseException) -> float:
+    """How long an exception asks to wait before another try, in seconds; 0 where it does not say.
+
+    Exceptions of ours and of API clients have a `retry_after`; those of HTTP clients the response
+    with its headers.  A date in them is not read: clocks differ.
+    """
+    response = getattr(error, "response", None)
+    headers: Any = getattr(response, "headers", None) or getattr(error, "headers", None)
+    asked: Any = getattr(error, "retry_after", None)
+    if asked is None and hasattr(headers, "get"):
+        asked = headers.get("Retry-After") or headers.get("retry-after")
+    if not isinstance(asked, str | int | float):
+        return 0.0
+    try:
+        seconds = float(asked)
+    except ValueError:
+        return 0.0
+    return seconds if seconds >= 0.0 else 0.0  # NaN, too, is no time
+
+
 def late_tasks() -> int:
     """How many async calls were cancelled and go on all the same."""
     return len(_LATE_TASKS)

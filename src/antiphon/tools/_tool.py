@@ -24,6 +24,7 @@ from antiphon.tools._execution import (
     Job,
     Outcome,
     TimedOut,
+    asked_to_wait,
     error_text,
     finish,
     leave,
@@ -53,6 +54,7 @@ Approval = bool | Callable[[Values], bool]
 
 TIMEOUT_SECONDS = 10.0
 """How long a function may take that says nothing of it: a run must not hang on the silent kind."""
+_MAX_PAUSE_SECONDS = 60.0
 _VALUES = frozenset({str, int, float, bool, type(None), dict, list, tuple})  # nothing to wait for
 _OPTIONS = (
     "timeout",
@@ -86,7 +88,9 @@ class Tool(Generic[P, R]):
             order, beside those to other tools.
         max_chars: The longest text the model is shown of a result, in characters.
         max_concurrent: How many calls may run at once; ``None`` for any number.
-        retries: How often a call that raised is made again.  Only for idempotent tools.
+        retries: How often a call that raised is made again, after a pause: what its exception asks
+            for (`retry_after`, or its response's Retry-After), if that is a minute or less.  Only
+            for idempotent tools.
         show_errors: Whether the model is told the text of an exception, or only that there was one.
         capture_stdout: Whether what the function prints is put in front of its result.
     """
@@ -366,7 +370,11 @@ class Tool(Generic[P, R]):
         for attempt in range(self.retries):
             if outcome.error is None or isinstance(outcome.error, ToolError):
                 break
-            await asyncio.sleep(0.1 * 2**attempt)
+            pause = 0.1 * 2**attempt
+            asked = asked_to_wait(outcome.error)
+            if asked > _MAX_PAUSE_SECONDS:
+                break  # the model is told what the service says, and may do something else
+            await asyncio.sleep(max(pause, asked))
             outcome = await self._once(job)
         return outcome
 
