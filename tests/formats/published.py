@@ -2,8 +2,9 @@
 
 Templates are other people's work and are not copied in.  A reference is ``trl:FILE`` or
 ``xinference:FILE``, found where that package is installed (``pip install --no-deps trl
-xinference``: they are only read), or ``llama.cpp:FILE``, a file of ``models/templates`` in its
-source, found where the environment variable ``ANTIPHON_TEMPLATES`` names that folder.
+xinference``: they are only read), or a file that the folder holds which the environment variable
+``ANTIPHON_TEMPLATES`` names: ``llama.cpp:FILE`` of ``models/templates`` in its source,
+``vllm:FILE`` of ``examples`` in vLLM's, ``minja:FILE`` of ``tests`` in ochafik/minja.
 
 What they write of our own conversations is recorded as digests in ``cases/published.json``, so that
 every run of the tests compares with it.  After a change of the conversations or the table here:
@@ -19,6 +20,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -42,7 +44,7 @@ class Published:
     """A family's published template, and what is passed to it."""
 
     source: str
-    """``trl:FILE``, ``xinference:FILE`` or ``llama.cpp:FILE``."""
+    """``trl:FILE``, ``xinference:FILE``, ``llama.cpp:FILE``, ``vllm:FILE`` or ``minja:FILE``."""
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """What the template is rendered with besides messages and tools."""
     ids: str = ""
@@ -66,6 +68,16 @@ class Published:
     """Whether white space between tags is left out, where line feeds became spaces."""
     tools_text: Callable[[Sequence[ToolSpec]], str] | None = None
     """What the family's own code makes of the tools and passes to the template."""
+    tools_key: str = "tools_ts_str"
+    """The name under which the template takes `tools_text`."""
+    rows: Callable[[list[dict[str, Any]]], None] | None = None
+    """What a caller does to the rows first: calls as text, a word that stops reasoning."""
+    key: str = ""
+    """The key that calls are written with, where the template's is ``arguments``."""
+    cut: str = ""
+    """What the template writes at the end even where nothing is to be generated."""
+    end: str = ""
+    """What the template leaves out behind a last answer."""
 
 
 def _trl(file: str, **values: Any) -> Published:
@@ -78,6 +90,48 @@ def _xinference(file: str, **values: Any) -> Published:
 
 def _llama_cpp(file: str, **values: Any) -> Published:
     return Published(f"llama.cpp:{file}.jinja", values)
+
+
+def _vllm(file: str, **values: Any) -> Published:
+    return Published(f"vllm:tool_chat_template_{file}.jinja", values)
+
+
+def _strftime(format: str) -> str:
+    return datetime(2025, 6, 30, 12).strftime(format)
+
+
+def _calls(row: dict[str, Any]) -> str:
+    functions = [call["function"] for call in row.pop("tool_calls", ())]
+    return json.dumps(functions, ensure_ascii=False) if functions else ""
+
+
+def _granite_rows(rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        if row["role"] == "tool":
+            row["role"] = "tool_response"
+        if calls := _calls(row):
+            row["content"] += f"<|tool_call|>{calls}"
+
+
+def _phi_rows(rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        if calls := _calls(row):
+            row["content"] += (" " if row["content"] else "") + f"functools{calls}"
+
+
+def _no_think(rows: list[dict[str, Any]]) -> None:
+    next(row for row in rows if row["role"] == "user")["content"] += " /no_think"
+
+
+def _youtu_rows(rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        if reasoning := row.pop("reasoning_content", None):
+            row["content"] = f"<think>\n{reasoning}\n</think>\n\n{row['content']}"
+
+
+def _indented_functions(tools: Sequence[ToolSpec]) -> str:
+    functions = [spec.to_openai()["function"] for spec in tools]
+    return json.dumps(functions, indent=4, ensure_ascii=False)
 
 
 def _deepseek_v3_1(*, thinking: bool) -> Published:
@@ -93,18 +147,47 @@ _DEEPSEEK: dict[str, Any] = {"bos_token": "<｜begin▁of▁sentence｜>"}
 _LLAMA: dict[str, Any] = {"bos_token": "<|begin_of_text|>", "date_string": "26 Jul 2024"}
 _LFM: dict[str, Any] = {"bos_token": "<|startoftext|>"}
 _MISTRAL: dict[str, Any] = {"bos_token": "<s>", "eos_token": "</s>"}
+_LLAMA3: dict[str, Any] = {"bos_token": "<|begin_of_text|>"}
+_COHERE: dict[str, Any] = {"bos_token": "<BOS_TOKEN>"}
+_BOS: dict[str, Any] = {"bos_token": "<s>"}
+_DATED: dict[str, Any] = {"strftime_now": _strftime}
 _SEED: dict[str, Any] = {"bos_token": "<seed:bos>", "eos_token": "<seed:eos>"}
 
 PUBLISHED: dict[str, Published] = {
+    "apertus": replace(
+        _llama_cpp("Apertus-8B-Instruct", **_BOS, **_DATED),
+        end="<|assistant_end|>",
+    ),
+    "apriel": _llama_cpp("Apriel-1.6-15b-Thinker-fixed", training_prompt=True, **_BOS),
     "chatglm4": replace(_xinference("glm4-chat"), metadata=True, tools_in_row=True),
+    "command_r7b": replace(
+        _llama_cpp(
+            "CohereForAI-c4ai-command-r7b-12-2024-tool_use", enable_thinking=True, **_COHERE
+        ),
+        cut="<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>",
+    ),
+    "command_r_plus": _llama_cpp("CohereForAI-c4ai-command-r-plus-tool_use", **_COHERE),
     "deepseek_r1": _xinference("deepseek-r1-0528", **_DEEPSEEK),
     "deepseek_v3": replace(
         _xinference("deepseek-v3-0324", **_DEEPSEEK), text_arguments=True, lists_tools=False
     ),
     "deepseek_v3_1": _deepseek_v3_1(thinking=False),
     "deepseek_v3_1_thinking": _deepseek_v3_1(thinking=True),
+    "firefunction": replace(
+        _llama_cpp(
+            "fireworks-ai-llama-3-firefunction-v2",
+            datetime="2025-06-30 12:00:00 UTC",
+            functions="",
+            **_LLAMA3,
+        ),
+        cut="<|start_header_id|>assistant<|end_header_id|>\n\n",
+        tools_key="functions",
+        tools_text=_indented_functions,
+    ),
     "gemma4": _trl("gemma4_v5", enable_thinking=False, bos_token="<bos>"),
     "gemma4_thinking": _trl("gemma4_v5", enable_thinking=True, bos_token="<bos>"),
+    "gigachat3": _llama_cpp("GigaChat3-10B-A1.8B", **_BOS),
+    "gigachat3_1": _llama_cpp("GigaChat3.1-10B-A1.8B", **_BOS),
     "glm4": replace(_xinference("glm4-0414"), metadata=True),
     "glm4_5": _trl("glm4moe", enable_thinking=False),
     "glm4_5_thinking": _trl("glm4moe", enable_thinking=True),
@@ -114,8 +197,13 @@ PUBLISHED: dict[str, Published] = {
     "glm5_2": _xinference("glm-5.2", enable_thinking=False),
     "glm5_3": _xinference("glm-5.3", enable_thinking=False),
     "gpt_oss": replace(_trl("gptoss"), reasoning="thinking"),
+    "granite3_3": replace(
+        _llama_cpp("ibm-granite-granite-3.3-2B-Instruct", **_DATED), rows=_granite_rows
+    ),
     "granite4": _llama_cpp("ibm-granite-granite-4.0"),
     "granite4_1": _llama_cpp("ibm-granite-granite-4.1"),
+    "hunyuan_a13b": _vllm("hunyuan_a13b", **_DATED),
+    "internlm2": replace(_vllm("internlm2_tool", **_BOS), key="parameters"),
     "kimi_k25": _kimi(_xinference("Kimi-K2.5", thinking=False)),
     "kimi_k25_thinking": _kimi(_xinference("Kimi-K2.5", thinking=True)),
     "kimi_k2_instruct": _kimi(_llama_cpp("Kimi-K2-Instruct")),
@@ -135,6 +223,8 @@ PUBLISHED: dict[str, Published] = {
     "mistral_2501": _xinference("mistral-instruct-v0.3", **_MISTRAL),
     "mistral_nemo": _llama_cpp("mistralai-Mistral-Nemo-Instruct-2407", **_MISTRAL),
     "mistral_small_3_2": _llama_cpp("Mistral-Small-3.2-24B-Instruct-2506", **_MISTRAL),
+    "nemotron_nano": replace(_llama_cpp("NVIDIA-Nemotron-Nano-v2"), rows=_no_think),
+    "phi4_mini": replace(_vllm("phi4_mini"), rows=_phi_rows, cut="<|assistant|>"),
     "qwen2_5": _trl("qwen2_5"),
     "qwen3": _trl("qwen3", enable_thinking=False),
     "qwen3_5": _xinference("qwen3.5", enable_thinking=False),
@@ -150,6 +240,14 @@ PUBLISHED: dict[str, Published] = {
         _llama_cpp("ByteDance-Seed-OSS", thinking_budget=0, **_SEED), prompts=False
     ),
     "seed_oss_thinking": _llama_cpp("ByteDance-Seed-OSS", **_SEED),
+    "xlam": _vllm("xlam_llama", **_LLAMA3),
+    "youtu": replace(
+        Published("minja:tool-thinking-template.jinja", {"enable_thinking": False, **_LLAMA3}),
+        rows=_youtu_rows,
+    ),
+    "youtu_thinking": replace(
+        Published("minja:tool-thinking-template.jinja", _LLAMA3), rows=_youtu_rows
+    ),
 }
 """The published template of each variant in `format_cases.VARIANTS` that has one."""
 
@@ -193,11 +291,11 @@ def _environment() -> SandboxedEnvironment:
 
 def template(published: Published) -> jinja2.Template | None:
     """The template; ``None`` where its package is not installed."""
-    return _template(published.source, published.squeezed)
+    return _template(published.source, published.squeezed, published.key)
 
 
 @cache
-def _template(source: str, squeezed: bool) -> jinja2.Template | None:
+def _template(source: str, squeezed: bool, key: str) -> jinja2.Template | None:
     package, _, file = source.partition(":")
     folder = _folder(package)
     if folder is None or not (folder / file).exists():
@@ -208,11 +306,13 @@ def _template(source: str, squeezed: bool) -> jinja2.Template | None:
         text = str(editions[-1]["chat_template"])
     if squeezed:
         text = re.sub(r"(?<=[%}]\}) +(?=\{[%{])", "", text)
+    if key:
+        text = text.replace('"arguments": ', f'"{key}": ')
     return _environment().from_string(text)
 
 
 def _folder(package: str) -> Path | None:
-    if package == "llama.cpp":
+    if package not in _FOLDERS:
         named = os.environ.get("ANTIPHON_TEMPLATES")
         return Path(named) if named else None
     spec = importlib.util.find_spec(package)
@@ -243,7 +343,9 @@ def given(published: Published, conversation: Conversation) -> dict[str, Any]:
         rows = [row for message in messages for row in _with_metadata(message)]
         values["messages"] = (listed if tools and published.tools_in_row else []) + rows
     if published.tools_text and conversation.tools:
-        values["tools_ts_str"] = published.tools_text(conversation.tools)
+        values[published.tools_key] = published.tools_text(conversation.tools)
+    if published.rows:
+        published.rows(messages)
     return values
 
 
@@ -309,8 +411,14 @@ def written_digests(published: Published) -> list[list[str]]:
             except (jinja2.TemplateError, TypeError):
                 digests[-1].append("")
             else:
-                digests[-1].append(digest(text))
+                digests[-1].append(digest(text if generate else _closed(published, part, text)))
     return digests
+
+
+def _closed(published: Published, conversation: Conversation, text: str) -> str:
+    last = conversation.messages[-1]
+    answered = last.role == "assistant" and not last.tool_calls
+    return text.removesuffix(published.cut) + (published.end if answered else "")
 
 
 RECORD = CASES / "published.json"

@@ -31,6 +31,7 @@ _ESCAPED = (
 _EMPTY = "an empty message is a turn; the template leaves it out"
 _COMMENTARY = "text before a call is a message to the user, as the family's guide has it"
 _ONE_CALL = "several calls are refused; the template writes only the first"
+_SEVERAL_CALLS = ("parallel_calls", "three_parallel_calls", "text_and_parallel_calls")
 _QUOTELESS = "a value that would be read back as another is refused"
 _OPEN_TURN = "a message with neither text nor calls is refused; the template leaves its turn open"
 
@@ -42,11 +43,11 @@ DEVIATIONS: dict[str, dict[str, str]] = {
         ("error_and_again", "reasoning_text_and_call", "text_and_call", "text_and_parallel_calls"),
         _TEXT_FIRST,
     ),
+    "gigachat3": dict.fromkeys(_SEVERAL_CALLS, _ONE_CALL),
+    "gigachat3_1": dict.fromkeys(_SEVERAL_CALLS, _ONE_CALL),
     "gpt_oss": {
         **dict.fromkeys(("text_and_call", "error_and_again"), _COMMENTARY),
-        **dict.fromkeys(
-            ("parallel_calls", "three_parallel_calls", "text_and_parallel_calls"), _ONE_CALL
-        ),
+        **dict.fromkeys(_SEVERAL_CALLS, _ONE_CALL),
     },
     "kimi_k2_thinking": dict.fromkeys(
         ("reasoning", "reasoning_and_call", "reasoning_in_every_step"), _LAST_REASONING
@@ -54,6 +55,7 @@ DEVIATIONS: dict[str, dict[str, str]] = {
     "minimax_m3": {"nested_arguments": _QUOTELESS},
     "minimax_m3_vl": {"nested_arguments": _QUOTELESS},
     "lfm2_5": dict.fromkeys(("lines", "quotes"), _ESCAPED),
+    "nemotron_nano": {"empty_answer": _EMPTY},
     "seed_oss": {"empty_answer": _OPEN_TURN},
 }
 DEVIATIONS["gemma4_thinking"] = DEVIATIONS["gemma4"]

@@ -11,7 +11,7 @@
 of the role ``function call``.  Reasoning is left out and its messages are listed in
 `Rendered.changed`; parallel calls are refused.
 
-Differs from upstream: nothing.
+Differs from upstream: several calls in a message are refused; the template writes the first only.
 Source: ``GigaChat3-10B-A1.8B.jinja`` and ``GigaChat3.1-10B-A1.8B.jinja`` in the source of
 llama-cpp-python 0.3.36.
 """
