@@ -7,6 +7,7 @@ import pytest
 
 from antiphon.cli import main
 from sample_runs import rich_run
+from viewer.test_rows import data_of
 
 Capture = pytest.CaptureFixture[str]
 
@@ -133,3 +134,18 @@ def test_what_cannot_be_done_is_one_line(
     assert out == ""
     assert words in err
     assert err.count("\n") == 1
+
+
+def test_a_dataset_is_browsed_with_its_broken_rows(tmp_path: Path) -> None:
+    source = tmp_path / "rows.jsonl"
+    good = {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]}
+    lines = [json.dumps(good), "{half", json.dumps({"messages": 5}), json.dumps(good)]
+    source.write_text("\n".join(lines), "utf-8")
+
+    assert main(["view", str(source), "--browse"]) == 0
+
+    about, rows = data_of((tmp_path / "rows.html").read_text("utf-8"))
+    assert [counts[0] for counts in about["counts"]] == [2, 0, 0, 2]
+    assert "not JSON" in rows[1]["error"]
+    assert rows[2]["problems"]
+    assert "the same conversation" in rows[3]["problems"][0]

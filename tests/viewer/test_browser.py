@@ -234,3 +234,66 @@ _LOW_CONTRAST = """() => {
   }
   return low;
 }"""
+
+
+def test_a_word_is_found_wherever_it_stands_and_leads_there(page: "Page", tmp_path: Path) -> None:
+    _open(page, tmp_path, _rich())
+
+    page.keyboard.press("/")
+    page.keyboard.type("weather")
+    places = page.locator(".hits button")
+    names = {text.split(" ")[0] for text in page.locator(".hits .where").all_inner_texts()}
+    places.filter(has_text="Steps").first.click()
+
+    assert names == {"Conversation", "Steps", "Events"}
+    assert page.locator(".card.found").count() == 1
+    assert page.locator("[role=tab][aria-selected=true]").inner_text().startswith("Steps")
+
+
+@pytest.mark.parametrize("place", ["conversation/1", "steps/2", "events/3"])
+def test_a_link_leads_to_its_place(place: str, page: "Page", tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    file.write_text(render_page([_rich()]), "utf-8")
+
+    page.goto(f"{file.as_uri()}#0/{place}")
+
+    name, _, number = place.partition("/")
+    key = "data-row" if name == "events" else "data-step"
+    assert page.evaluate(f"document.activeElement.getAttribute('{key}')") == number
+    assert page.url.endswith(f"#0/{place}")
+
+
+def test_what_was_written_and_what_was_read_stand_side_by_side(
+    page: "Page", tmp_path: Path
+) -> None:
+    _open(page, tmp_path, _rich())
+
+    page.keyboard.press("3")
+
+    assert page.locator(".beside .tag.call").count() >= 1
+
+
+def test_a_run_of_ten_thousand_events_opens_within_two_seconds(
+    page: "Page", complaints: Complaints, tmp_path: Path
+) -> None:
+    run = rich_run()
+    body = run.conversation.messages[1:]
+    many = replace(
+        run,
+        conversation=replace(run.conversation, messages=run.conversation.messages + body * 500),
+        events=(run.events * (10_000 // len(run.events) + 1))[:10_000],
+    )
+    file = tmp_path / "page.html"
+    file.write_text(render_page([Record(many)]), "utf-8")
+
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable")
+    page.goto(file.as_uri())
+    page.locator(".card").first.wait_for()
+    metrics = session.send("Performance.getMetrics")["metrics"]
+    took = next(m["value"] for m in metrics if m["name"] == "TaskDuration")  # of the page alone
+    page.keyboard.press("4")
+    page.locator(".log tr").nth(100).wait_for()
+
+    assert took < 2
+    assert complaints == []

@@ -9,15 +9,24 @@ from itertools import islice
 from pathlib import Path
 
 from antiphon.cli._main import Subparsers
-from antiphon.datasets import iter_rows, read_row
+from antiphon.datasets import Checker, Finding, iter_rows, read_row
 from antiphon.errors import AntiphonError, DataError, UsageError, clip
 from antiphon.events import Trajectory
-from antiphon.viewer import Encoding, Record, make_server, render_page
+from antiphon.messages import Conversation
+from antiphon.viewer import (
+    DatasetRow,
+    Encoding,
+    Record,
+    make_server,
+    render_page,
+    render_rows,
+)
 
 _EPILOG = """\
 example:
   antiphon view run.json --html run.html
-  antiphon view rows.jsonl --format qwen2_5 --tokenizer qwen2_5 --loss react"""
+  antiphon view rows.jsonl --format qwen2_5 --tokenizer qwen2_5 --loss react
+  antiphon view rows.jsonl --browse"""
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -36,7 +45,14 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--html", metavar="OUT", help="where to write the page; beside FILE by default, - is stdout"
     )
-    parser.add_argument("--rows", type=int, default=20, help="how many rows of a dataset to show")
+    parser.add_argument(
+        "--rows", type=int, help="how many rows of a dataset to show: 20, or all with --browse"
+    )
+    parser.add_argument(
+        "--browse",
+        action="store_true",
+        help="show rows in a list to search and filter, with what is wrong with each",
+    )
     parser.add_argument("--format", metavar="NAME", help="the family whose text to weigh")
     parser.add_argument("--loss", metavar="POLICY", default="default", help="the loss policy")
     parser.add_argument(
@@ -60,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
         UsageError: The arguments do not fit together.
     """
     source = Path(args.file)
-    if args.rows < 1:
+    if args.rows is not None and args.rows < 1:
         raise UsageError(f"--rows must be 1 or more, got {args.rows}")
     if args.serve:
         return _serve(args, source)
@@ -96,13 +112,42 @@ def _serve(args: argparse.Namespace, source: Path) -> int:
 
 
 def _render(args: argparse.Namespace, source: Path) -> str:
+    if args.browse:
+        return render_rows(islice(_dataset_rows(args, source), args.rows), title=source.name)
     records = [
         Record(trajectory, name, _encodings(args, trajectory))
-        for name, trajectory in islice(_trajectories(source), args.rows)
+        for name, trajectory in islice(_trajectories(source), args.rows or 20)
     ]
     if not records:
         raise DataError("there is nothing in it to show", path=source)
     return render_page(records, title=source.name)
+
+
+def _dataset_rows(args: argparse.Namespace, source: Path) -> Iterator[DatasetRow]:
+    """Every row, with what is wrong with it; weighed where a format is named."""
+    checker, broken = Checker(), list[DataError]()
+    for line, row in iter_rows(source, report=broken.append):
+        yield from _unread(broken)
+        problems = tuple(_sentence(finding) for finding in checker.check(row, line))
+        try:
+            recorded = "antiphon" in row
+            read = Trajectory.from_row(row) if recorded else Trajectory(read_row(row))
+            encodings = _encodings(args, read) if args.format else ()
+            yield DatasetRow(read.conversation, str(line), problems, encodings)
+        except AntiphonError as error:
+            yield DatasetRow(Conversation(), str(line), problems or (str(error),))
+    yield from _unread(broken)
+
+
+def _unread(broken: list[DataError]) -> Iterator[DatasetRow]:
+    for error in broken:
+        yield DatasetRow(Conversation(), str(error.line or ""), (str(error),))
+    broken.clear()
+
+
+def _sentence(finding: Finding) -> str:
+    where = "" if finding.message is None else f"message {finding.message}: "
+    return where + finding.text
 
 
 def _encodings(args: argparse.Namespace, trajectory: Trajectory) -> tuple[Encoding, ...]:

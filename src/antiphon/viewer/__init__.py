@@ -1,8 +1,9 @@
-"""A Trajectory as one HTML file, and figures of what was counted or measured as another.
+"""A Trajectory, the rows of a dataset, or figures of what was counted: each as one HTML file.
 
 Start with `_page.py`; `_document.py` is how a page holds all that it needs.  The viewer draws a
 record, never a live run, and knows no format and no tokenizer: the weights and authors of tokens
-come in as an `Encoding` that the caller prepared.  `_report.py` draws curves, bars and tables.
+come in as an `Encoding` that the caller prepared.  `_rows.py` is the browser of a dataset, and
+`_report.py` draws curves, bars and tables.
 """
 
 from antiphon.viewer._data import Record
@@ -10,12 +11,14 @@ from antiphon.viewer._document import render_document
 from antiphon.viewer._encoding import Encoding, Span
 from antiphon.viewer._page import render_page
 from antiphon.viewer._report import Bars, Curve, Curves, Figure, Report, Table, render_report
+from antiphon.viewer._rows import DatasetRow, render_rows
 from antiphon.viewer._serve import make_server
 
 __all__ = [
     "Bars",
     "Curve",
     "Curves",
+    "DatasetRow",
     "Encoding",
     "Figure",
     "Record",
@@ -26,4 +29,5 @@ __all__ = [
     "render_document",
     "render_page",
     "render_report",
+    "render_rows",
 ]

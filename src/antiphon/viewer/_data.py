@@ -71,7 +71,7 @@ def _record_row(record: Record, depth: int) -> JsonObject:
             {"name": str(agent.get("name", "")), "detail": dump_json(agent)}
             for agent in trajectory.agents
         ],
-        "items": _Items(trajectory).rows(),
+        "items": conversation_items(trajectory),
         "lanes": lanes(trajectory),
         "steps": step_rows(trajectory),
         "events": event_rows(trajectory.events),
@@ -238,6 +238,11 @@ class _Items:
             "reason": call.reason,
             "answer": None if answer is None else answer.text,
         }
+
+
+def conversation_items(trajectory: Trajectory) -> list[JsonValue]:
+    """The conversation as cards: results beside their calls."""
+    return _Items(trajectory).rows()
 
 
 def _answers(calls: Sequence[ToolCall], results: Sequence[Message]) -> list[Message | None]:

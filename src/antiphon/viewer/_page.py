@@ -18,4 +18,5 @@ def render_page(records: Iterable[Record], *, title: str = "") -> str:
     """
     data = page_data(records)
     data["name"] = title
-    return render_document(dump_for_script(data), title=title, scripts=("parts.js", "page.js"))
+    scripts = ("parts.js", "cards.js", "tokens.js", "page.js")
+    return render_document(dump_for_script(data), title=title, scripts=scripts)

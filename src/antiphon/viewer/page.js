@@ -1,87 +1,7 @@
 // Draws the records in #data, with the parts before it.  Nothing is loaded, stored or sent.
 
 const DATA = JSON.parse(document.getElementById("data").textContent);
-const TOKENS_AT_ONCE = 4000;
 const EVENTS_AT_ONCE = 400;
-
-// --- The conversation
-
-const ROLES = { system: "System", user: "User", assistant: "Assistant", tool: "Tool" };
-
-function callPair(call) {
-  const result = call.result;
-  return h("div", "pair",
-    h("div", "side call",
-      h("div", "label", h("b", "", call.name), call.repairs.length
-        ? h("span", { class: "right", title: call.repairs.join(", ") }, "repaired: " + call.repairs.join(", ")) : null),
-      jsonView(call.arguments),
-      call.raw ? fold("as written", h("pre", "", call.raw)) : null),
-    result === null
-      ? h("div", "side none", h("div", "label", "no result"))
-      : h("div", "side " + (result.is_error ? "bad" : "result"),
-        h("div", "label", h("b", "", result.is_error ? "error" : "result"),
-          h("span", "right", seconds(result.duration))),
-        jsonView(result.text),
-        images(result.images),
-        result.full_text !== null && result.full_text !== result.text
-          ? fold("the whole text, of which the model saw a part", h("pre", "", result.full_text)) : null));
-}
-
-function invalidPair(call) {
-  return h("div", "pair" + (call.answer === null ? " single" : ""),
-    h("div", "side bad",
-      h("div", "label", h("b", "", call.name || "unreadable call"), h("span", "", "not a call")),
-      h("pre", "", call.raw), h("p", "", call.reason)),
-    call.answer === null ? null
-      : h("div", "side bad", h("div", "label", h("b", "", "what the model was told")), jsonView(call.answer)));
-}
-
-function stepFacts(step) {
-  if (!step) return "";
-  const facts = [];
-  if (step.duration !== null) facts.push(seconds(step.duration));
-  if (step.usage.output) facts.push(count(step.usage.output, "token"));
-  return facts.join(" · ");
-}
-
-function who(item, record) {
-  const step = item.step === null || item.step === undefined ? null : record.steps[item.step];
-  return h("div", "who",
-    h("span", "role", ROLES[item.role] || item.role),
-    item.name ? h("span", "", item.name) : null,
-    item.loss !== null && item.loss !== undefined ? h("span", "badge", `loss ${item.loss}`) : null,
-    step ? h("span", "right", `step ${item.step} · ${stepFacts(step)}`.replace(/ · $/, "")) : null);
-}
-
-function card(item, record) {
-  if (item.kind === "notice") {
-    const bad = item.what === "retry" || item.what === "limit" || /error/.test(item.text);
-    return h("p", "notice" + (bad ? " bad" : ""), item.text);
-  }
-  const node = h("article", {
-    class: `card ${item.role}${item.role === "system" ? " quiet" : ""}${item.is_error ? " error" : ""}`,
-    tabindex: "0",
-    "aria-label": `${ROLES[item.role] || item.role} message`,
-  });
-  if (item.step !== null && item.step !== undefined) node.dataset.step = item.step;
-  if (item.role === "system") {
-    node.append(fold("System message", h("div", "text", item.text)));
-    return node;
-  }
-  node.append(who(item, record));
-  if (item.reasoning) {
-    const thought = fold("Reasoning", h("div", "text", item.reasoning));
-    thought.className = "thought";
-    thought.open = item.reasoning.length <= 600;
-    node.append(thought);
-  }
-  if (item.text) node.append(item.role === "tool" ? jsonView(item.text) : h("div", "text", item.text));
-  const pictures = images(item.images);
-  if (pictures) node.append(pictures);
-  for (const call of item.calls || []) node.append(callPair(call));
-  for (const call of item.invalid || []) node.append(invalidPair(call));
-  return node;
-}
 
 function offer(record) {
   if (!record.tools.length) return null;
@@ -101,8 +21,36 @@ function beside(record) {
         entries.map(([key, text]) => h("div", "", h("dt", "", key), jsonView(text))))));
 }
 
+// Cards of a long list, drawn a part at a time: the next part when the reader comes near its end.
+const CARDS_AT_ONCE = 200;
+
+function inParts(rows, make, ...around) {
+  const [before, after] = around;
+  const end = h("div", { "aria-hidden": "true" });
+  const node = h("div", "cards", before, end, after);
+  let shown = 0;
+  const draw = () => {
+    const part = rows.slice(shown, shown + CARDS_AT_ONCE).map((row, i) => make(row, shown + i));
+    shown += part.length;
+    end.before(...part);
+    if (shown >= rows.length) end.remove();
+  };
+  draw();
+  if (shown < rows.length) {
+    const watch = new IntersectionObserver((seen) => {
+      if (seen.some((entry) => entry.isIntersecting)) draw();
+      if (shown >= rows.length) watch.disconnect();
+    }, { rootMargin: "1200px" });
+    watch.observe(end);
+  }
+  view.reach = (step) => {
+    while (shown < rows.length && !node.querySelector(`[data-step="${step}"]`)) draw();
+  };
+  return node;
+}
+
 function conversation(record) {
-  return h("div", "cards", offer(record), record.items.map((item) => card(item, record)), beside(record));
+  return inParts(record.items, (item) => card(item, record), offer(record), beside(record));
 }
 
 // --- Time
@@ -226,10 +174,6 @@ function sampledTokens(step) {
   return pre;
 }
 
-function visible(text, id) {
-  return text === "" ? `⟨${id}⟩` : text.replace(/\n/g, "↵\n");
-}
-
 function completionBlock(step, index) {
   if (step.text === null && step.tokens === null) {
     return h("p", "block", "The exact text that the model wrote is not known; the conversation shows what it said.");
@@ -249,24 +193,25 @@ function completionBlock(step, index) {
     holder);
 }
 
-function switcher(views, show) {
-  const buttons = views.map(([label, make], i) => h("button", {
-    type: "button", "aria-pressed": String(i === 0),
-    onclick: (event) => {
-      buttons.forEach((b) => b.setAttribute("aria-pressed", String(b === event.currentTarget)));
-      show(make);
-    },
-  }, label));
-  show(views[0][1]);
-  return h("span", { class: "switch", role: "group" }, buttons);
+// What a model wrote, and what was read out of it, side by side.
+function parsedBeside(block, record, index) {
+  const item = record.items.find((other) => other.step === index);
+  if (!item || record.steps[index].text === null) return block;
+  const parsed = h("div", "block", h("div", "cap", h("b", "", "Parsed")),
+    item.reasoning ? h("div", "part", h("span", "tag", "reasoning"), h("div", "text", item.reasoning)) : null,
+    item.text ? h("div", "part", h("span", "tag", "text"), h("div", "text", item.text)) : null,
+    (item.calls || []).map((call) => h("div", "part", h("span", "tag call", call.name),
+      call.repairs.length ? h("span", "tag", "repaired: " + call.repairs.join(", ")) : null, jsonView(call.arguments))),
+    (item.invalid || []).map((call) => h("div", "part", h("span", "tag bad", "not a call"), h("p", "", call.reason))));
+  return h("div", "beside", block, parsed);
 }
 
 function steps(record) {
   const texts = prompts(record);
-  return h("div", "cards", record.steps.map((step, i) => {
+  return inParts(record.steps, (step, i) => {
     const node = h("article", { class: "card", tabindex: "0", "aria-label": `Step ${i}` },
       h("div", "who", h("span", "role", `Step ${i}`), step.agent ? h("span", "", step.agent) : null,
-        h("span", "right", h("span", "badge" + (step.stop_reason === "error" ? " bad" : ""), step.stop_reason.replace(/_/g, " ")))),
+        h("span", "right", h("span", "badge" + (step.stop_reason === "error" ? " bad" : ""), step.stop_reason.replace(/_/g, " ")), " ", permalink("Steps", i))),
       h("div", "facts",
         step.model ? h("span", "", "model ", h("b", "", step.model)) : null,
         step.format ? h("span", "", "format ", h("b", "", step.format)) : null,
@@ -277,34 +222,13 @@ function steps(record) {
         step.sampling ? h("span", "mono", step.sampling) : null),
       step.n_shown !== null ? h("p", "", `After compaction the model was shown ${count(step.n_shown, "message")}.`) : null,
       promptBlock(step, texts[i], i),
-      completionBlock(step, i));
+      parsedBeside(completionBlock(step, i), record, i));
     node.dataset.step = i;
     return node;
-  }));
+  });
 }
 
-// --- Tokens and weights
-
-const AUTHORS = ["frame: the format's own", "given: the model reads it", "written: the model writes it"];
-
-function spanStyle(span, mode) {
-  const [, weight, author] = span;
-  if (mode === "author") {
-    return author === 2 ? { "background-color": "rgba(var(--weight), .30)" }
-      : author === 1 ? { "background-color": "rgba(var(--given), .16)" } : {};
-  }
-  if (weight <= 0) return {};
-  if (weight > 1) return { "background-color": `rgba(var(--heavy), ${Math.min(0.8, 0.25 + 0.12 * weight).toFixed(2)})` };
-  return { "background-color": `rgba(var(--weight), ${(0.1 + 0.26 * weight).toFixed(3)})` };
-}
-
-function spanTitle(span, index) {
-  const [text, weight, author, id, special] = span;
-  const parts = id === null ? [] : [`#${index}`, `id ${id}`];
-  parts.push(`weight ${weight}`, AUTHORS[author].split(":")[0]);
-  if (special) parts.push("special");
-  return parts.join(" · ") + "  " + JSON.stringify(text);
-}
+// --- Training
 
 function training(record) {
   if (record.encodings.length === 1) return tokens(record.encodings[0]);
@@ -313,64 +237,6 @@ function training(record) {
   const pick = switcher(views, (make) => holder.replaceChildren(make()));
   return h("div", "", h("div", "bench", pick,
     h("span", "", "The run was shown more than one conversation: other instructions, other tools, or a compacted one.")), holder);
-}
-
-function tokens(encoding) {
-  const spans = encoding.spans;
-  const cut = encoding.tokenizer !== "";
-  const readout = h("div", { class: "readout", "aria-live": "off", hidden: true });
-  const pre = h("pre", { tabindex: "0", "aria-label": "The conversation as the trainer sees it" });
-  const more = h("button", { type: "button", class: "icon more" });
-  let mode = "weight";
-  let shown = 0;
-  const point = (event) => {
-    const index = event.target.dataset ? event.target.dataset.i : undefined;
-    if (index === undefined) return;
-    readout.hidden = false;
-    readout.textContent = spanTitle(spans[+index], +index);
-  };
-  pre.addEventListener("pointerover", point);
-  pre.addEventListener("click", point);
-  const draw = (upTo) => {
-    for (; shown < Math.min(upTo, spans.length); shown += 1) {
-      const span = spans[shown];
-      const node = h("span", {
-        class: "tok" + ((mode === "author" ? span[2] > 0 : span[1] > 0) ? " on" : "") + (cut ? " cut" : "") + (span[4] ? " special" : ""),
-        style: spanStyle(span, mode), "data-i": String(shown),
-      }, visible(span[0], span[3]));
-      pre.append(node);
-    }
-    more.hidden = shown >= spans.length;
-    more.textContent = `Show ${number(Math.min(TOKENS_AT_ONCE, spans.length - shown))} more`;
-  };
-  more.addEventListener("click", () => draw(shown + TOKENS_AT_ONCE));
-  const legend = h("span", "scale");
-  const redraw = (next) => {
-    mode = next;
-    const upTo = Math.max(shown, TOKENS_AT_ONCE);
-    shown = 0;
-    pre.replaceChildren();
-    draw(upTo);
-    const swatch = (span, label) => [h("i", { style: spanStyle(span, mode) }), h("span", "", label)];
-    legend.replaceChildren(...(mode === "author"
-      ? AUTHORS.flatMap((label, i) => swatch(["", 0, i], label))
-      : [0, 0.5, 1].concat(spans.some((s) => s[1] > 1) ? [2] : []).flatMap((w) => swatch(["", w, 0], w > 1 ? "over 1" : String(w)))));
-  };
-  const pick = switcher([["Weight", "weight"], ["Author", "author"]], redraw);
-  const size = (some) => (cut ? some.length : some.reduce((sum, s) => sum + s[0].length, 0));
-  const trained = size(spans.filter((s) => s[1] > 0));
-  const total = spans.reduce((sum, s) => sum + s[1], 0);
-  const share = ((100 * trained) / Math.max(size(spans), 1)).toFixed(0);
-  return h("div", "",
-    h("div", "bench", pick, legend),
-    h("div", "facts",
-      encoding.format ? h("span", "", "format ", h("b", "", encoding.format)) : null,
-      encoding.policy ? h("span", "", "loss policy ", h("b", "", encoding.policy)) : null,
-      h("span", "", "tokenizer ", h("b", "", encoding.tokenizer || "none, so stretches of text")),
-      h("span", "", cut ? "tokens " : "characters ", h("b", "", number(size(spans)))),
-      h("span", "", "trained ", h("b", "", `${number(trained)} (${share} %)`)),
-      cut ? h("span", "", "sum of weights ", h("b", "", String(+total.toFixed(3)))) : null),
-    h("div", "tokens", pre, more), readout);
 }
 
 // --- Events
@@ -383,7 +249,7 @@ function events(record) {
     const upTo = Math.min(shown + EVENTS_AT_ONCE, record.events.length);
     for (; shown < upTo; shown += 1) {
       const event = record.events[shown];
-      body.append(h("tr", event.type.endsWith("_delta") ? "delta" : "",
+      body.append(h("tr", { class: event.type.endsWith("_delta") ? "delta" : "", "data-row": String(shown) },
         h("td", "num", event.time === null ? "" : event.time.toFixed(3)),
         h("td", "num", event.step === null ? "" : String(event.step)),
         h("td", "type", event.type + (event.count > 1 ? ` ×${event.count}` : "")),
@@ -394,6 +260,9 @@ function events(record) {
   };
   more.addEventListener("click", draw);
   draw();
+  view.reach = (row) => {
+    while (shown <= row && shown < record.events.length) draw();
+  };
   return h("div", { class: "timeline log" }, h("table", "",
     h("thead", "", h("tr", "", h("th", "num", "seconds"), h("th", "num", "step"), h("th", "", "event"), h("th", "", ""))), body), more);
 }
@@ -445,6 +314,7 @@ const view = { record: 0, tab: 0, tabs: [], panel: null };
 function showTab(index, focus) {
   const [, , make] = view.sections[index];
   view.tab = index;
+  view.reach = null;
   view.tabs.forEach((tab, i) => {
     tab.setAttribute("aria-selected", String(i === index));
     tab.tabIndex = i === index ? 0 : -1;
@@ -453,19 +323,98 @@ function showTab(index, focus) {
   view.panel.replaceChildren(make());
   view.tabs[index].scrollIntoView({ block: "nearest", inline: "nearest" });
   if (focus) view.tabs[index].focus();
+  remember(linkTo(view.sections[index][0], null));
+}
+
+function remember(link) {
+  if (view.started) history.replaceState(null, "", link);
 }
 
 function goToStep(step) {
-  showTab(0);
-  const target = view.panel.querySelector(`[data-step="${step}"]`);
-  if (target) {
-    target.focus();
-    target.scrollIntoView({ block: "center" });
-  }
+  goTo("Conversation", step);
+}
+
+// Show a view at a place in it: a step, or a row of the events.
+function goTo(name, place) {
+  const index = view.sections.findIndex(([label]) => label.toLowerCase() === name.toLowerCase());
+  if (index < 0) return;
+  showTab(index);
+  if (place === null || place === undefined) return;
+  if (view.reach) view.reach(+place);
+  const target = view.panel.querySelector(`[data-step="${+place}"], [data-row="${+place}"]`);
+  if (!target) return;
+  if (target.tabIndex < 0) target.tabIndex = -1;
+  target.focus({ preventScroll: true });
+  target.scrollIntoView({ block: "center" });
+  target.classList.add("found");
+  remember(linkTo(view.sections[index][0], place));
+}
+
+function followHash() {
+  const [record, name, place] = location.hash.slice(1).split("/");
+  const index = Number(record || 0);
+  if (Number.isInteger(index) && index >= 0 && index < DATA.records.length && index !== view.record) showRecord(index);
+  if (name) goTo(name, /^\d+$/.test(place || "") ? place : null);
+}
+
+// --- Search
+
+const HITS_SHOWN = 60;
+
+function placesOf(record) {
+  const places = [];
+  record.items.forEach((item) => {
+    if (item.kind === "notice") return;
+    const texts = [item.text, item.reasoning];
+    for (const call of item.calls || []) texts.push(call.name, call.arguments, call.result ? call.result.text : "");
+    for (const call of item.invalid || []) texts.push(call.raw, call.reason);
+    places.push(["Conversation", item.step, item.role, texts.filter(Boolean).join("\n")]);
+  });
+  record.steps.forEach((step, i) => places.push(["Steps", i, "step", [step.prompt, step.text].filter(Boolean).join("\n")]));
+  record.events.forEach((event, i) => places.push(["Events", i, event.type, event.text]));
+  return places;
+}
+
+function search() {
+  const hits = h("div", { class: "hits", role: "listbox", "aria-label": "Found", hidden: true });
+  const find = () => {
+    const wanted = input.value.trim().toLowerCase();
+    hits.hidden = !wanted;
+    if (!wanted) return hits.replaceChildren();
+    const found = [];
+    let n = 0;
+    for (const [name, place, what, text] of view.places || (view.places = placesOf(DATA.records[view.record]))) {
+      const at = text.toLowerCase().indexOf(wanted);
+      if (at < 0) continue;
+      n += 1;
+      if (found.length >= HITS_SHOWN) continue;
+      const begin = Math.max(0, at - 30);
+      found.push(h("button", { type: "button", role: "option", onclick: () => { goTo(name, place === undefined ? null : place); } },
+        h("span", "where", `${name}${place === null || place === undefined ? "" : " " + place} · ${what}`),
+        (begin ? "…" : "") + text.slice(begin, at), h("mark", "", text.slice(at, at + wanted.length)), text.slice(at + wanted.length, at + wanted.length + 90)));
+    }
+    hits.replaceChildren(h("p", { class: "n", role: "status" }, count(n, "place")), ...found);
+  };
+  const input = h("input", { type: "search", placeholder: "Search  /", "aria-label": "Search this record", oninput: find,
+    onkeydown: (event) => {
+      event.stopPropagation();
+      if (event.key === "Escape") {
+        input.value = "";
+        find();
+        input.blur();
+      }
+      if (event.key === "Enter") {
+        const first = hits.querySelector("button");
+        if (first) first.click();
+      }
+    } });
+  view.search = input;
+  return h("div", "search", input, hits);
 }
 
 function showRecord(index) {
   view.record = index;
+  view.places = null;
   const record = DATA.records[index];
   view.sections = sections(record);
   view.tabs = view.sections.map(([label, n], i) => h("button", {
@@ -503,7 +452,7 @@ function foldAll() {
 
 const KEYS = [
   ["1 – 5", "go to a view"], ["← →", "next view, on its tab"], ["j  k", "next card, card before"],
-  ["e", "open or close all folds"], ["[  ]", "record before, next record"], ["t", "light or dark"], ["?", "this help"],
+  ["e", "open or close all folds"], ["[  ]", "record before, next record"], ["/", "search"], ["t", "light or dark"], ["?", "this help"],
 ];
 
 function onKey(event) {
@@ -511,6 +460,7 @@ function onKey(event) {
   const n = DATA.records.length;
   const actions = {
     j: () => moveCard(1), k: () => moveCard(-1), e: foldAll, t: toggleTheme, "?": () => view.help.showModal(),
+    "/": () => view.search.focus(),
     "[": () => n > 1 && showRecord((view.record - 1 + n) % n), "]": () => n > 1 && showRecord((view.record + 1) % n),
   };
   const digit = "123456789".indexOf(event.key);
@@ -530,12 +480,15 @@ function start() {
   view.help = helpDialog(KEYS);
   view.body = h("div", "");
   document.body.append(h("div", "page",
-    h("div", "top", h("span", "brand", "Antiphon"), h("span", "name", DATA.name),
+    h("div", "top", h("span", "brand", "Antiphon"), h("span", "name", DATA.name), search(),
       h("button", { type: "button", class: "icon keys", onclick: () => view.help.showModal() }, "Keys ?"),
       h("button", { type: "button", class: "icon", onclick: toggleTheme, "aria-label": "Light or dark" }, "◐")),
     picker(), view.body), view.help);
   document.addEventListener("keydown", onKey);
   if (DATA.records.length) showRecord(0);
+  followHash();
+  view.started = true;
+  window.addEventListener("hashchange", followHash);
 }
 
 start();
