@@ -33,7 +33,16 @@ BELOW: dict[str, set[str]] = {
 ACTING_ARM = {"retrieval", "tools", "models", "memory", "agent", "strategies"}
 LEARNING_ARM = {"datasets", "encode", "train"}
 BELOW["synthesis"] = set(BELOW) - {"viewer", "serve", "train"}
-BELOW["evaluation"] = {"agent", "strategies", "datasets", "batch", "models", "tools"}
+BELOW["evaluation"] = {
+    "formats",
+    "retrieval",
+    "agent",
+    "strategies",
+    "datasets",
+    "batch",
+    "models",
+    "tools",
+}
 BELOW["verification"] = BELOW["synthesis"] | {"synthesis", "evaluation"}
 BELOW["cli"] = set(BELOW)
 BELOW["__main__"] = {"cli"}

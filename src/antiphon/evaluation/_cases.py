@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import Any, cast
 
 from antiphon.errors import DataError, UnknownNameError
-from antiphon.messages import ToolCall, ToolSpec
+from antiphon.messages import Message, ToolCall, ToolSpec
 from antiphon.tools.builtin import calculate
 
 BENCHMARKS = ("demo",)
@@ -35,6 +35,17 @@ class Case:
     """The right calls of each step; none where no tool is needed."""
     results: tuple[tuple[str, ...], ...] = ()
     """What the calls of each step answer, as the model reads it."""
+    messages: tuple[Message, ...] = ()
+    """The whole conversation before the answer, where it is more than the question."""
+    accepts: tuple[Mapping[str, Mapping[str, Sequence[Any]]], ...] = ()
+    """In place of `steps`, for one step: calls with all the values that are accepted, in any
+    order; see `_accepted.py`."""
+    functions: tuple[Mapping[str, Any], ...] = ()
+    """With `accepts`: the tools as the benchmark describes them."""
+    language: str = "python"
+    """With `accepts`: whose values they are."""
+    wants_call: bool = False
+    """Whether any call at all is right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +59,10 @@ class Outcome:
     right: bool
     """Whether every step was right."""
     error: str = ""
-    """Why not: ``no_call``, ``invalid_call``, ``wrong_tool``, ``wrong_arguments``, ``extra_call``,
-    ``needless_call``, ``empty``; empty where right."""
+    """Why not; empty where right.  Of format: ``invalid_call``, ``empty``.  Of calls:
+    ``no_call``, ``missing_call``, ``extra_call``, ``needless_call``.  Of names: ``wrong_tool``,
+    ``hallucinated_tool`` (not on offer).  Of arguments: ``missing_argument``, ``extra_argument``,
+    ``wrong_type``, ``wrong_arguments``.  ``refused``: the model or its provider declined."""
     step: int = 0
     """The step that went wrong."""
     wrote: str = ""
@@ -60,16 +73,24 @@ class Outcome:
 
 @cache
 def load_cases(benchmark: str) -> tuple[Case, ...]:
-    """The cases of a benchmark that ships with the package.
+    """The cases of a benchmark.
 
     Args:
-        benchmark: Its name, e.g. ``demo``.
+        benchmark: Its name: ``demo``, which ships with the package, or ``bfcl/<category>`` of the
+            Berkeley leaderboard, whose data is installed apart.
 
     Raises:
         UnknownNameError: There is no such benchmark.
+        UsageError: Its data is not installed.
     """
+    source, _, category = benchmark.partition("/")
+    if source == "bfcl":
+        from antiphon.evaluation._bfcl import bfcl_cases  # reads its cases with this module's
+
+        return bfcl_cases(category or "ast")
     if benchmark not in BENCHMARKS:
-        raise UnknownNameError(f"no benchmark named {benchmark!r}; known: {', '.join(BENCHMARKS)}")
+        known = ", ".join((*BENCHMARKS, "bfcl/<category>"))
+        raise UnknownNameError(f"no benchmark named {benchmark!r}; known: {known}")
     text = files("antiphon.evaluation").joinpath(f"data/{benchmark}.json").read_text("utf-8")
     return read_cases(json.loads(text))
 

@@ -31,6 +31,25 @@ def interval(n_right: int, n: int) -> tuple[float, float]:
     return middle - half, middle + half
 
 
+def paired(one: Sequence[Outcome], other: Sequence[Outcome]) -> tuple[int, int, int, float]:
+    """Two runs over the same cases.
+
+    Args:
+        one: The first run's outcomes.
+        other: The second run's.
+
+    Returns:
+        How many cases both have, how many only the second got right, how many only the first, and
+        the chance of so uneven a split between equals (McNemar's exact test, two-sided).
+    """
+    first = {o.case: o.right for o in one}
+    both = [(first[o.case], o.right) for o in other if o.case in first]
+    better, worse = both.count((False, True)), both.count((True, False))
+    n = better + worse
+    tail = sum(math.comb(n, k) for k in range(min(better, worse) + 1)) / 2**n
+    return len(both), better, worse, min(1.0, 2 * tail)
+
+
 def table(outcomes: Mapping[str, Sequence[Outcome]]) -> str:
     """A row for each kind of case, a column for each mode.
 
