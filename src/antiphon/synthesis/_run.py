@@ -133,7 +133,7 @@ async def _next_turn(
 
 
 def _recorded(run: Trajectory, task: Task, stage: Stage, meter: Meter) -> Trajectory:
-    row = task.to_row()
+    row = replace(task, tools=[]).to_row()
     beside: JsonObject = {k: v for k, v in row.items() if k not in ("tools", "id", "instructions")}
     # What a check needs to replay the calls is the source of each tool, not its spec once more.
     beside["sources"] = {
