@@ -15,8 +15,10 @@ from antiphon.errors import DataError, UsageError
 
 MODES = ("free", "grammar", "react", "native")
 _EPILOG = """\
-Benchmarks: demo (100 held-out questions, in the package); bfcl/CATEGORY of the Berkeley leaderboard
-(simple_python, multiple, parallel, ..., or ast, live, non_live; pip install --no-deps bfcl-eval).
+Benchmarks: demo (100 held-out questions, in the package); desk (24 conversations at a library's
+desk, judged by the state that it is left in); bfcl/CATEGORY of the Berkeley leaderboard
+(simple_python, multiple, parallel, ..., ast, live, non_live, multi_turn_base, ...;
+pip install --no-deps bfcl-eval).
 round_trip/BENCHMARK writes its right calls in each family and reads them back, and
 retrieval/BENCHMARK looks for their tools among all of its tools; neither asks a model.
 
@@ -35,7 +37,7 @@ def add_parser(subparsers: Subparsers) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("benchmark", help="demo, bfcl/CATEGORY, round_trip/..., retrieval/...")
+    parser.add_argument("benchmark", help="demo, desk, bfcl/CATEGORY, round_trip/..., ...")
     parser.add_argument("--model", default="local", help="model spec (default: local)")
     parser.add_argument(
         "--modes",
@@ -48,6 +50,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument("--kinds", nargs="+", help="only these kinds: single, chain, no_tool")
     parser.add_argument("--limit", type=int, help="only the first so many cases of each kind")
     parser.add_argument("--concurrency", type=int, default=1, metavar="N", help="cases at once")
+    parser.add_argument("--user", metavar="SPEC", help="for desk: who plays the people")
     parser.add_argument("--formats", nargs="+", help="for round_trip: families (default: all)")
     parser.add_argument(
         "--out", type=Path, help="outcomes as JSONL; an interrupted run goes on from it"
@@ -62,16 +65,18 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the benchmark and print the table."""
-    from antiphon.evaluation import load_cases
+    from antiphon.evaluation import load_benchmark, load_cases
+    from antiphon.models import load_model
 
     what, _, rest = args.benchmark.partition("/")
     if what == "retrieval":
         return _retrieval(load_cases(rest or "demo"), args)
-    name = (rest or "demo") if what == "round_trip" else args.benchmark
-    cases = _chosen(load_cases(name), args.kinds, args.limit)
     if what == "round_trip":
+        cases = _chosen(load_cases(rest or "demo"), args.kinds, args.limit)
         outcomes = _round_trip(cases, args)
     else:
+        user = load_model(args.user) if args.user else None
+        cases = _chosen(load_benchmark(args.benchmark, user=user), args.kinds, args.limit)
         done = _read(args.out) if args.out else {}
         outcomes = asyncio.run(_evaluate(args, cases, done))
     return _show(outcomes, args)

@@ -116,8 +116,8 @@ def _category(folder: Path, category: str, *, safe: bool) -> Iterator[Case]:
     answers: dict[str, list[Any]] = {}
     if category in WITH_ANSWERS:
         path = folder / "possible_answer" / f"BFCL_v4_{category}.json"
-        answers = {row["id"]: row["ground_truth"] for row in _rows(path)}
-    for row in _rows(folder / f"BFCL_v4_{category}.json"):
+        answers = {row["id"]: row["ground_truth"] for row in read_lines(path)}
+    for row in read_lines(folder / f"BFCL_v4_{category}.json"):
         functions = cast("list[dict[str, Any]]", row["function"])
         names = _names(functions, safe=safe)
         renamed = [dict(f) | {"name": names[f["name"]]} for f in functions]
@@ -126,7 +126,7 @@ def _category(folder: Path, category: str, *, safe: bool) -> Iterator[Case]:
             id=row["id"],
             kind=category,
             question=next((m.text for m in reversed(messages) if m.role == "user"), ""),
-            tools=tuple(_spec(f, is_java="java" in category) for f in renamed),
+            tools=tuple(spec_of(f, is_java="java" in category) for f in renamed),
             messages=messages,
             accepts=tuple(
                 {names.get(str(name), str(name)): accepted for name, accepted in one.items()}
@@ -138,7 +138,12 @@ def _category(folder: Path, category: str, *, safe: bool) -> Iterator[Case]:
         )
 
 
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of one of the leaderboard's files.
+
+    Raises:
+        DataError: It cannot be read.
+    """
     try:
         with path.open(encoding="utf-8") as file:
             for number, line in enumerate(file, 1):
@@ -166,7 +171,8 @@ def _names(functions: Sequence[Mapping[str, Any]], *, safe: bool) -> dict[str, s
     return names
 
 
-def _spec(function: Mapping[str, Any], *, is_java: bool) -> ToolSpec:
+def spec_of(function: Mapping[str, Any], *, is_java: bool = False) -> ToolSpec:
+    """The spec of one of the leaderboard's documents, as JSON Schema."""
     parameters = _schema(cast("Mapping[str, Any]", function.get("parameters") or {}))
     properties: dict[str, Any] = parameters.setdefault("properties", {})
     for inner in properties.values():

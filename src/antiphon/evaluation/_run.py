@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Protocol
 
 from antiphon.errors import ModelResponseError, UsageError
 from antiphon.evaluation._accepted import calls_error
@@ -30,8 +31,30 @@ class Mode:
     """How it is sampled."""
 
 
+class OwnCase(Protocol):
+    """A case that judges for itself, for example by the state that its tools are left in."""
+
+    @property
+    def id(self) -> str:
+        """The case's name."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """Its kind."""
+        ...
+
+    async def judged(self, mode: Mode) -> Outcome:
+        """Ask a model, and judge it.
+
+        Raises:
+            ModelError: The model cannot be asked.
+        """
+        ...
+
+
 async def evaluate(
-    cases: Iterable[Case],
+    cases: Iterable[Case | OwnCase],
     mode: Mode,
     *,
     done: Sequence[Outcome] = (),
@@ -60,7 +83,8 @@ async def evaluate(
     try:
         while True:
             for case in islice(waiting, concurrency - len(tasks)):
-                tasks.add(asyncio.create_task(judge(case, mode)))
+                judged = judge(case, mode) if isinstance(case, Case) else case.judged(mode)
+                tasks.add(asyncio.create_task(judged))
             if not tasks:
                 return
             ended, tasks = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
