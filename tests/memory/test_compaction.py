@@ -49,8 +49,8 @@ def test_old_messages_are_left_out_where_that_is_not_enough() -> None:
     result = made(long(30), max_tokens=200, keep_messages=2)
 
     assert result is not None
-    assert (result.method, result.n_messages) == ("truncate", 59)
-    assert result.messages[0].text == "[59 earlier messages are not shown.]"
+    assert (result.method, result.n_messages) == ("truncate", 58)
+    assert [m.text for m in result.messages[:2]] == ["go", "[58 earlier messages are not shown.]"]
 
 
 def test_a_summary_may_stand_for_what_is_left_out() -> None:
@@ -59,7 +59,7 @@ def test_a_summary_may_stand_for_what_is_left_out() -> None:
     result = made(long(30), max_tokens=200, keep_messages=2, summarise=summarise_with(model))
 
     assert result is not None
-    assert result.messages[0].text == "[What was said before]\nThey looked 29 times."
+    assert result.messages[1].text == "[What was said before]\nThey looked 29 times."
     assert "[calls look" in model.conversations[0].messages[1].text
 
 

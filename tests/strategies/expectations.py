@@ -3,9 +3,9 @@
 from collections import Counter
 from typing import Any
 
-from antiphon.events import PlanEvent, ReplanEvent, TaskEvent, Trajectory
+from antiphon.events import InsertionEvent, PlanEvent, ReplanEvent, TaskEvent, Trajectory
 from antiphon.strategies import model_calls
-from strategies.scenarios import Json, Played
+from strategies.scenarios import Json, Played, n_tokens
 
 STATUS = {
     "answer": "success",
@@ -58,6 +58,26 @@ def outcome(key: str, played: Played, wanted: Any) -> Any:
             return _matched_reasons(record, wanted)
         case "trials":
             return sum(child.call_id.startswith("attempt:") for child in record.children)
+        case "raw_answer":
+            return record.steps[-1].completion.message.text
+        case "unknown_placeholders":
+            events = [e for e in record.events if isinstance(e, InsertionEvent)]
+            return [e.call_id for e in events if not e.found]
+        case "stored_bytes":
+            kept = {r.call_id: r.full_text for step in record.steps for r in step.results}
+            return {id: len(text.encode()) for id, text in kept.items() if text is not None}
+        case "shown_max_tokens":
+            most = max(n_tokens(m.text) for m in record.conversation.messages if m.role == "tool")
+            return wanted if most <= wanted else most
+        case "shown_contains":
+            shown = "\n".join(m.text for m in played.last_prompt.messages)
+            return [text for text in wanted if text in shown]
+        case "roles":
+            return [message.role for message in played.last_prompt.messages]
+        case "orphans":
+            messages = played.last_prompt.messages
+            called = {call.id for m in messages for call in m.tool_calls}
+            return sorted(called ^ {m.tool_call_id for m in messages if m.role == "tool"})
         case "samples":
             return len(model_calls(record))
         case _:

@@ -10,13 +10,15 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from antiphon.agent import Agent, Hooks, RunResult
+from antiphon.agent import Agent, Hooks, Retrieve, RunResult, ToolIndex
 from antiphon.errors import ModelError
 from antiphon.events import Trajectory
+from antiphon.memory import Compaction, Observations, summarise_with
 from antiphon.messages import (
     Completion,
     Conversation,
@@ -24,6 +26,7 @@ from antiphon.messages import (
     JsonObject,
     Message,
     TextDelta,
+    TextPart,
     ToolCall,
     ToolSpec,
     Usage,
@@ -35,6 +38,7 @@ from antiphon.strategies import (
     Opinion,
     Plan,
     PlanAndExecute,
+    ReAct,
     Reflexion,
     Strategy,
     exact,
@@ -209,20 +213,25 @@ def make_tools(given: Sequence[Json], played: Played) -> list[Tool[..., Any]]:
     tools: list[Tool[..., Any]] = []
     for one in given:
         if "generate" in one:
-            tools += generated(one["generate"], played)
+            tools += generated(one["generate"])
         else:
             tools.append(make_tool(one, played))
     return tools
 
 
-def generated(how: Json, played: Played) -> list[Tool[..., Any]]:
+def generated(how: Json) -> list[Tool[..., Any]]:
     """Many tools with names made of verbs and nouns."""
-    verbs, nouns = how["verbs"], how["nouns"]
+    return many_tools(how["count"], tuple(how["verbs"]), tuple(how["nouns"]))
+
+
+@cache
+def many_tools(count: int, verbs: tuple[str, ...], nouns: tuple[str, ...]) -> list[Tool[..., Any]]:
+    """Tools that are there to be passed over: no case calls one."""
     names = (
         f"svc{i:04d}_{verbs[i % len(verbs)]}_{nouns[(i // len(verbs)) % len(nouns)]}"
-        for i in range(how["count"])
+        for i in range(count)
     )
-    return [make_tool({"name": name}, played) for name in names]
+    return [make_tool({"name": name}, Played()) for name in names]
 
 
 def make_tool(one: Json, played: Played) -> Tool[..., Any]:
@@ -318,7 +327,59 @@ def made(case: Json, played: Played, models: dict[str, Model]) -> tuple[Agent | 
         options: Json = {names.get(key, key): value for key, value in config.items()}
         options |= {"reflector": models["reflector"], "reset": lambda: None}
         return Reflexion(agent, evaluator(given["evaluator"], models), **options), given["task"]
-    raise AssertionError(f"no strategy {case['strategy']}")
+    agent = Agent(
+        name="actor",
+        model=models["actor"],
+        tools=tools,
+        hooks=hooks,
+        select=selected(config, given, tools),
+        observations=observed(config, models),
+        insert_results=config.get("direct_insertion", False),
+        max_steps=config.get("max_steps", 20),
+    )
+    if case["strategy"] == "memory":
+        how = Compaction(
+            config["trigger_tokens"],
+            keep_steps=config["keep_last_turns"],
+            summarise=summarise_with(models["summariser"]),
+        )
+        return replace(agent, compaction=how), history(given["history"])
+    return ReAct(agent, on_limit=config.get("on_limit", "stop")), given["task"]
+
+
+def selected(config: Json, given: Json, tools: Sequence[Tool[..., Any]]) -> Retrieve | None:
+    """How a case has its tools chosen, with the requests that it has recorded."""
+    how = config.get("tool_retrieval")
+    if how is None:
+        return None
+    index = ToolIndex(tools)
+    index.learn_requests({t["name"]: t["examples"] for t in given["tools"] if "examples" in t})
+    return Retrieve(how.get("k", 8), always=how.get("always_on", ()), index=index)
+
+
+def observed(config: Json, models: dict[str, Model]) -> Observations | None:
+    """How much a case shows of results."""
+    how = config.get("compress")
+    if how is None:
+        return None
+    return Observations(how["budget_tokens"], mode=how["mode"], summariser=models["summariser"])
+
+
+def history(rows: Sequence[Json]) -> list[Message]:
+    """What was said before."""
+    messages: list[Message] = []
+    for row in rows:
+        calls = tuple(ToolCall("look", {}, call["id"]) for call in row.get("tool_calls", ()))
+        messages.append(
+            Message(
+                row["role"],
+                (TextPart(row["content"]),),
+                tool_calls=calls,
+                tool_call_id=row.get("tool_call_id", ""),
+                metadata={"pinned": True} if row.get("pinned") else {},
+            )
+        )
+    return messages
 
 
 def evaluator(given: Json, models: dict[str, Model]) -> Evaluator:

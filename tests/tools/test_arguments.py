@@ -48,7 +48,7 @@ def test_a_missing_argument_is_answered_with_the_way_back() -> None:
     assert call(get_weather, {"town": "Lima"}).text == (
         "get_weather rejected its arguments: 'city' is missing; 'town' is not a parameter. "
         'You sent {"town": "Lima"}; expected {"city": string, "unit"?: "celsius" | "fahrenheit"}. '
-        'Call it again with "city".'
+        'Call it again with the required "city".'
     )
 
 

@@ -478,7 +478,7 @@ def test_an_unknown_tool_is_answered_with_the_nearest_name() -> None:
     assert result == ToolResult(
         "c1",
         "get_wether",
-        "there is no tool 'get_wether'; the tools are: get_weather. Did you mean 'get_weather'?",
+        "unknown tool 'get_wether'; the tools are: get_weather. Did you mean 'get_weather'?",
         is_error=True,
     )
 

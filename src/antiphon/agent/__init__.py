@@ -10,8 +10,10 @@ from antiphon.agent._hooks import Again, Ask, Guardrail, Hooks, Replace, Stop
 from antiphon.agent._nested import undecided_calls
 from antiphon.agent._output import OutputMode
 from antiphon.agent._run import Input, Run, RunResult, run_sync
+from antiphon.agent._select import Retrieve
 from antiphon.agent._start import ApproveFunction, Decision
 from antiphon.agent._telemetry import Telemetry
+from antiphon.agent._tool_index import ToolIndex
 
 __all__ = [
     "Again",
@@ -27,10 +29,12 @@ __all__ = [
     "Instructions",
     "OutputMode",
     "Replace",
+    "Retrieve",
     "Run",
     "RunResult",
     "Stop",
     "Telemetry",
+    "ToolIndex",
     "run_sync",
     "undecided_calls",
 ]

@@ -6,17 +6,20 @@ a `Run` (`_run.py`).  This module does not know how a run goes; see `_loop.py`.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, cast
+from functools import cached_property
+from typing import Any, Literal, TypeAlias, cast
 
 from antiphon.agent._hooks import Guardrail, Hooks
 from antiphon.agent._nested import Paused
 from antiphon.agent._output import FINAL_TOOL, OutputMode
 from antiphon.agent._run import Input, Run, RunResult
+from antiphon.agent._select import Retrieve
 from antiphon.agent._start import ApproveFunction, Decision
 from antiphon.agent._telemetry import Telemetry
+from antiphon.agent._tool_index import ToolIndex
 from antiphon.errors import ToolError, UsageError, clip
 from antiphon.events import Trajectory
-from antiphon.memory import Compaction
+from antiphon.memory import Compaction, Observations
 from antiphon.messages import Message, ToolResult
 from antiphon.models import Model, ModelSettings, Price
 from antiphon.store import Store
@@ -90,6 +93,8 @@ class Agent:
     """Checks of the question and of the answer."""
     max_steps: int = 20
     """The most model calls of a run that begins with this agent."""
+    on_limit: Literal["stop", "answer"] = "stop"
+    """Whether a run at `max_steps` ends, or asks once more for an answer without tools."""
     max_handoffs: int = 10
     """The most handoffs of such a run."""
     max_tokens: int | None = None
@@ -102,6 +107,12 @@ class Agent:
     """Where spans and metrics of its runs go, and of those inside them; nowhere by default."""
     compaction: Compaction | None = None
     """When and how to show the model less of a long conversation."""
+    select: Retrieve | None = None
+    """How the tools that the model is shown are chosen, where there are many."""
+    observations: Observations | None = None
+    """How much the model is shown of what tools return; the rest it reads by ``read_result``."""
+    insert_results: bool = False
+    """Whether ``{{result:CALL_ID}}`` in an answer is replaced by that call's whole result."""
     max_repeats: int | None = None
     """How often in a row the same call may have the same result before the run ends as ``stuck``;
     the model is told so two times before.  ``None`` for any number, as tools that poll need."""
@@ -125,6 +136,11 @@ class Agent:
         for field_name in ("final_tools", "hooks", "guardrails"):
             object.__setattr__(self, field_name, tuple(getattr(self, field_name)))
         self._check_names(made)
+        for name in () if self.select is None else self.select.always:
+            if all(item.name != name for item in made):
+                raise UsageError(
+                    f"select of agent {self.name!r} shows {name!r} always, which is no tool of it"
+                )
 
     def _check_names(self, tools: tuple[Tool[..., Any], ...]) -> None:
         names = [item.name for item in tools]
@@ -147,6 +163,11 @@ class Agent:
     def own_tools(self) -> tuple[Tool[..., Any], ...]:
         """`tools`, each as a Tool."""
         return cast("tuple[Tool[..., Any], ...]", self.tools)
+
+    @cached_property
+    def tool_index(self) -> ToolIndex:
+        """An index over `tools`, made when it is first used."""
+        return ToolIndex(self.own_tools)
 
     @property
     def own_handoffs(self) -> tuple[Handoff, ...]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from antiphon.agent._execution import first_error
 from antiphon.agent._hooks import Again, Stop, Stopped, checked, settled
+from antiphon.agent._insertion import INSTRUCTIONS
 from antiphon.agent._offer import Offer
 from antiphon.agent._record import Record
 from antiphon.agent._reply import Reply
@@ -99,6 +100,8 @@ class Asking:
         if callable(told):
             made = told(self._about())
             told = await made if inspect.isawaitable(made) else made
+        if agent.insert_results:
+            told = f"{told}\n\n{INSTRUCTIONS}".strip()
         if offer.output is not None and offer.output.mode == "text":
             told = f"{told}\n\n{offer.output.instructions()}".strip()
         return told or self._given_system()

@@ -22,6 +22,7 @@ from antiphon.agent._calls import (
 )
 from antiphon.agent._hooks import Ask, Hooks, Stop, Stopped, settled
 from antiphon.agent._nested import INSIDE, Paused, held, paused_inside, waiting_inside
+from antiphon.agent._observing import Observing
 from antiphon.agent._offer import Offer
 from antiphon.agent._record import Record, json_state
 from antiphon.agent._start import ApproveFunction, Decision, Start
@@ -91,6 +92,7 @@ class Execution:
         telling: Telling,
         approve: Callable[[], ApproveFunction | None],
         say: Callable[..., None],
+        observing: Observing,
     ) -> None:
         """Set up.
 
@@ -100,12 +102,14 @@ class Execution:
             telling: How events are told.
             approve: Gives the function that decides about calls, if there is one.
             say: Adds messages to the conversation.
+            observing: What is shown of results.
         """
         self._start = start
         self._record = record
         self._telling = telling
         self._approve = approve
         self._say = say
+        self._observing = observing
         self._open: OpenCalls | None = None
         self.pending: tuple[ToolCall, ...] = ()
 
@@ -236,6 +240,9 @@ class Execution:
                     before = tasks[id] = group.create_task(self._call_after(before, call, work))
                 else:
                     tasks[id] = group.create_task(self._call(call, work))
+            if self._observing.by_step and tasks:
+                await asyncio.wait(tasks.values())
+                await self._observe_step(work)
             for id in work.order:
                 if id in tasks:
                     await tasks[id]
@@ -255,6 +262,12 @@ class Execution:
         results = [work.results[id] for id in work.order]
         self._answer(work.index, results)
         return results
+
+    async def _observe_step(self, work: OpenCalls) -> None:
+        """Bring the results of a step within what is shown of all of them together."""
+        ids = [id for id in work.order if id in work.results]
+        shown = await self._observing.shown([work.results[id] for id in ids], whole_step=True)
+        work.results.update(zip(ids, shown, strict=True))
 
     async def _pause(self, work: OpenCalls) -> None:
         """Wait for a person, with the runs inside; what is answered is kept with the step."""
@@ -277,7 +290,9 @@ class Execution:
         started = perf_counter()
         known = work.offer.tools.get(call.name)
         if known is None:
-            result = unknown_tool_result(call, list(work.offer.tools.values()))
+            selection = work.offer.selection
+            loaded = None if selection is None else selection.loaded(call)
+            result = loaded or unknown_tool_result(call, list(work.offer.tools.values()))
         else:
             INSIDE.set(paused_inside(self._record.children, call.id, work.decisions))
             with call_span(call, known.spec) as span:
@@ -301,6 +316,7 @@ class Execution:
         if call.id in work.edited:
             note = f"[A person changed the arguments to {dump_json(call.arguments)}.]\n"
             result = replace(result, text=note + result.text)
+        [result] = await self._observing.shown([result], whole_step=False)
         if self._start.journal is not None:
             self._start.journal.append(
                 "result",
@@ -318,8 +334,10 @@ class Execution:
         await self._telling.emit(
             ResultEvent(work.index, result, duration, time=self._telling.now())
         )
-        if result.full_text is not None and result.name in work.offer.tools:
-            limit = work.offer.tools[result.name].max_chars
+        known = work.offer.tools.get(result.name)
+        n_chars = 0 if result.full_text is None else len(result.full_text)
+        if known is not None and n_chars > known.max_chars:
+            limit = known.max_chars
             await self._telling.emit(LimitEvent("output_chars", limit, time=self._telling.now()))
 
     def _answer(self, index: int, results: Sequence[ToolResult]) -> None:

@@ -31,10 +31,13 @@ from antiphon.agent._cost import Budget
 from antiphon.agent._course import CURRENT, Course, CourseMaker
 from antiphon.agent._execution import Execution, OpenCalls
 from antiphon.agent._hooks import Again, Stopped, checked, settled
+from antiphon.agent._insertion import insert_results
+from antiphon.agent._observing import SUMMARISER, Observing
 from antiphon.agent._offer import Offer, agent_row
 from antiphon.agent._output import FINAL_TOOL, Unfit
 from antiphon.agent._record import Record, is_said, json_state, open_step
 from antiphon.agent._resume import speaker, told_again
+from antiphon.agent._select import SELECTOR
 from antiphon.agent._start import ApproveFunction, Start
 from antiphon.agent._telemetry import ACTIVE, run_span
 from antiphon.agent._telling import Shown, Telling
@@ -45,6 +48,7 @@ from antiphon.events import (
     Event,
     FeedbackEvent,
     HandoffEvent,
+    InsertionEvent,
     LimitEvent,
     RunEnd,
     RunStart,
@@ -55,7 +59,7 @@ from antiphon.events import (
     Trajectory,
     step_to_row,
 )
-from antiphon.memory import Compacted
+from antiphon.memory import Compacted, head_tail
 from antiphon.messages import (
     Completion,
     Conversation,
@@ -80,6 +84,12 @@ CALL_AS_TEXT = (
 """What the model is told of a reply that holds the markup of a call and no call."""
 
 _MAX_SHORTENINGS = 5  # in one step
+
+LAST_WORD = "You have used up your steps. Answer now, from what you know, without calling a tool."
+"""What the model is told at its last step, where it may still answer."""
+
+_SUMMARISED_TOKENS = 12_000
+"""How much of a long result a summarising model is shown."""
 
 _CALL_MARKUP = re.compile(
     r"<tool_call>|<function=|\[TOOL_CALLS\]|<\|python_tag\|>|tool▁calls▁begin"
@@ -111,7 +121,11 @@ class Loop:
         self._telling = Telling(
             self.record.events, shown, start.journal, told_again(start.earlier, self._redone)
         )
-        self.execution = Execution(start, self.record, self._telling, self.approver, self._view.say)
+        known = (result for step in self.record.steps for result in step.results)
+        self._observing = Observing(known, self._summarise)
+        self.execution = Execution(
+            start, self.record, self._telling, self.approver, self._view.say, self._observing
+        )
         self._context: RunContext[Any] = RunContext(deps=start.deps, state=start.state)
         self._offers: dict[int, Offer] = {}
         self._asking = Asking(start, self.record, self._telling, self._about)
@@ -294,11 +308,39 @@ class Loop:
             return None
         stop, name, value = reached
         await self._emit(LimitEvent(name, value, time=self._telling.now()))
+        if stop == "step_limit" and self.start.agent.on_limit == "answer":
+            await self._last_word()
         return stop
+
+    async def _last_word(self) -> None:
+        """Ask once more, without tools, for an answer from what is known."""
+        index = len(self.record.steps)
+        self._view.say(Message.user(LAST_WORD))
+        await self._emit(FeedbackEvent(index - 1, LAST_WORD, time=self._telling.now()))
+        offer = Offer()
+        started = self._telling.now()
+        await self._emit(StepStart(index, self.agent.name, time=started))
+        system = await self._asking.instructions(self.agent, offer)
+        whole = self._view.conversation(system, ())
+        asked = await self._asking.ask(index, self.agent, offer, whole)
+        message = with_own_ids(asked.completion.message, self._ids)
+        step = Step(
+            agent=self.agent.name,
+            n_prompt_messages=len(self.record.messages),
+            completion=replace(asked.completion, message=message),
+            system=system,
+            started=started,
+            ended=self._telling.now(),
+            shown=None if self._view.is_whole else _body(asked.conversation),
+        )
+        self._keep(step)
+        await self.execution.refuse(index, message, "the run is at its limit of steps")
+        self.output = self.output_text = message.text
+        await self._end_step(index, None)
 
     async def _step(self) -> RunStopReason | None:
         index = len(self.record.steps)
-        offer = self._offer(self.agent)
+        offer = await self._chosen_offer(self.agent)
         system = await self._asking.instructions(self.agent, offer)
         started = self._telling.now()
         await self._emit(StepStart(index, self.agent.name, time=started))
@@ -407,9 +449,18 @@ class Loop:
             value = await checked(guardrails, self._about(), value)
             if isinstance(value, Again):
                 return await self._ask_again(index, value.feedback, "was sent back by a guardrail")
+        if self.agent.insert_results and isinstance(value, str):
+            value = await self._with_results(index, value)
         self.output = value
         self.output_text = value if isinstance(value, str) else offer.text(value)
         return "answer"
+
+    async def _with_results(self, index: int, text: str) -> str:
+        """An answer with its placeholders replaced by what tools returned."""
+        whole, found, unknown = insert_results(text, self._observing.texts)
+        for id in (*found, *unknown):
+            await self._emit(InsertionEvent(index, id, id in found, time=self._telling.now()))
+        return whole
 
     async def _end_step(self, index: int, stop: RunStopReason | None) -> RunStopReason | None:
         completion = self.record.steps[index].completion
@@ -444,14 +495,79 @@ class Loop:
         offer = self._offers.get(id(agent))
         if offer is None:
             offer = self._offers[id(agent)] = Offer.of(agent)
-            self.record.specs.update({spec.name: spec for spec in offer.specs})
-            row = self.record.agents[agent.name] = agent_row(
-                agent, self._asking.model(agent).spec, offer
-            )
-            if self.start.journal is not None:
-                specs = [spec.to_openai() for spec in offer.specs]
-                self.start.journal.append("agent", {"agent": row, "tools": list(specs)})
+            if agent.observations is not None:
+                reader = self._observing.tool(agent.observations)
+                offer.tools[reader.name] = reader
+            if offer.selection is not None:
+                before = [step for step in self.record.steps if step.agent == agent.name]
+                if before:
+                    offer.selection.restore(before[-1].tools, before[-1].results)
+            self._keep_offer(agent, offer)
         return offer
+
+    def _keep_offer(self, agent: "Agent", offer: Offer) -> None:
+        """Take what is on offer into the record, as far as it is new there."""
+        fresh = [spec for spec in offer.specs if self.record.specs.get(spec.name) is not spec]
+        if not fresh and agent.name in self.record.agents:
+            return
+        self.record.specs.update({spec.name: spec for spec in fresh})
+        row = self.record.agents[agent.name] = agent_row(
+            agent, self._asking.model(agent).spec, offer
+        )
+        if self.start.journal is not None:
+            specs = [spec.to_openai() for spec in fresh]
+            self.start.journal.append("agent", {"agent": row, "tools": list(specs)})
+
+    async def _chosen_offer(self, agent: "Agent") -> Offer:
+        """An agent's offer, with the tools that fit the question where it has many."""
+        offer = self._offer(agent)
+        self._observing.how = agent.observations
+        self._observing.shows_ids = agent.insert_results
+        self._observing.query = self.start.question
+        if offer.selection is not None:
+            await offer.selection.begin(self.start.question, self._choose)
+            self._keep_offer(agent, offer)
+        return offer
+
+    async def _aside(self, role: str, told: str, model: "Model | str | None", text: str) -> str:
+        """Have a model do something beside the conversation; its run is a part of this one.
+
+        Raises:
+            ModelError: It gives no answer.
+        """
+        agent = replace(
+            self.agent,
+            name=role,
+            instructions=told,
+            model=self.agent.model if model is None else model,
+            tools=(),
+            handoffs=(),
+            final_tools=(),
+            output_type=str,
+            hooks=(),
+            guardrails=(),
+            compaction=None,
+            select=None,
+            observations=None,
+            insert_results=False,
+        )
+        run = agent.run(text, metadata={"role": role})
+        result = await run.under(f"{role}:{len(self.record.children)}")
+        if result.stop_reason != "answer":
+            raise ModelError(result.trajectory.error or f"the {role}: {result.stop_reason}")
+        return result.text
+
+    async def _summarise(self, text: str, query: str) -> str:
+        how = self.agent.observations
+        model = None if how is None else how.summariser
+        clipped = head_tail(text, _SUMMARISED_TOKENS)
+        return await self._aside(
+            "summariser", SUMMARISER, model, f"Question: {query}\n\nResult:\n{clipped}"
+        )
+
+    async def _choose(self, text: str) -> str:
+        model = None if self.agent.select is None else self.agent.select.refine
+        return await self._aside("selector", SELECTOR, model, text)
 
     def _about_calls(self, index: int) -> RunContext[Any]:
         self._context.agent, self._context.step = self.agent.name, index

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from antiphon.agent._output import Output
+from antiphon.agent._select import Selection
 from antiphon.errors import UsageError
 from antiphon.messages import JsonObject, ToolSpec
 from antiphon.tools import Tool, tool, valid_name
@@ -18,14 +19,22 @@ class Offer:
 
     tools: dict[str, Tool[..., Any]] = field(default_factory=dict[str, Tool[..., Any]])
     """Every tool, in the order shown."""
-    specs: tuple[ToolSpec, ...] = ()
-    """What the model sees of them."""
+    selection: Selection | None = None
+    """Chooses what is shown, where the agent has more tools than that."""
     output: Output | None = None
     """The type of the answer, where it is not text."""
     handoffs: set[str] = field(default_factory=set[str])
     """Names of the tools that only hand over."""
     filters: "dict[str, InputFilter]" = field(default_factory=dict[str, Any])
     """By the handoff tool's name: what the next agent is shown."""
+    _specs: tuple[ToolSpec, ...] = ()
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """What the model sees of the tools, which may become more."""
+        if len(self._specs) != len(self.tools):
+            self._specs = tuple(item.spec for item in self.tools.values())
+        return self._specs
 
     @classmethod
     def of(cls, agent: "Agent") -> "Offer":
@@ -34,14 +43,19 @@ class Offer:
         Raises:
             UsageError: A handoff has the name of a tool, or its function returns no agent.
         """
-        offer = cls({item.name: item for item in agent.own_tools})
+        own = {item.name: item for item in agent.own_tools}
+        offer = cls()
+        if agent.select is not None and len(own) > agent.select.threshold:
+            index = agent.select.index or agent.tool_index
+            offer.selection = Selection(agent.select, own, index, offer.tools)
+        else:
+            offer.tools.update(own)
         for handoff in agent.own_handoffs:
             offer.add(handoff, agent.name)
         if agent.output_type is not str:
             offer.output = Output(agent.output_type, agent.output_mode)
             if offer.output.tool is not None:
                 offer.tools[offer.output.tool.name] = offer.output.tool
-        offer.specs = tuple(item.spec for item in offer.tools.values())
         return offer
 
     def text(self, value: Any) -> str:

@@ -19,7 +19,7 @@ from antiphon.agent._loop import Loop
 from antiphon.agent._nested import INSIDE, undecided_calls
 from antiphon.agent._record import split_usage
 from antiphon.agent._start import ApproveFunction, Decision, Start
-from antiphon.errors import AntiphonError, RunError, UsageError
+from antiphon.errors import AntiphonError, RunError, UsageError, clip
 from antiphon.events import (
     Event,
     RunStopReason,
@@ -40,7 +40,7 @@ Input: TypeAlias = str | Message | Sequence[Message] | Conversation
 """What a run is asked: text, a message, or messages."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class RunResult:
     """How a run ended."""
 
@@ -107,6 +107,10 @@ class RunResult:
 
     def __str__(self) -> str:
         return str(self.output)
+
+    def __repr__(self) -> str:
+        """Short: `asyncio.run` makes the repr of what it returns, twice, and throws it away."""
+        return f"RunResult({self.stop_reason}, {clip(self.text)})"
 
 
 def no_answer(reason: str) -> str:

@@ -29,10 +29,14 @@ class Compaction:
     """The size above which it is done, and below which it brings the conversation."""
     keep_messages: int = 6
     """How many of the newest messages are never touched."""
+    keep_steps: int | None = None
+    """Instead, how many of the newest replies are not, each with the results of its calls."""
     summarise: Summarise | None = None
     """Makes the text that stands for messages that are left out; without it they are counted."""
 
     def __post_init__(self) -> None:
+        if self.keep_steps is not None and self.keep_steps < 1:
+            raise UsageError(f"keep_steps must be 1 or more, got {self.keep_steps}")
         if self.max_tokens < 1 or self.keep_messages < 1:
             raise UsageError(
                 f"max_tokens and keep_messages must be 1 or more, got {self.max_tokens} and "
@@ -66,28 +70,40 @@ async def compact(messages: Sequence[Message], how: Compaction) -> Compacted | N
     """Shorter messages, or ``None`` where nothing can be left out.
 
     Args:
-        messages: The conversation without its system message.
+        messages: The conversation without its system message. Its first request stays, and so do
+            messages with ``metadata["pinned"]``.
         how: The limits.
     """
-    cut = _cut(messages, how.keep_messages)
+    cut = _cut(messages, how)
     head, tail = messages[:cut], tuple(messages[cut:])
     stubbed = tuple(_stub(message) for message in head)
     n_stubbed = sum(a is not b for a, b in zip(head, stubbed, strict=True))
     if n_stubbed and count_tokens((*stubbed, *tail)) <= how.max_tokens:
         return Compacted((*stubbed, *tail), "tool_results", n_stubbed)
-    if not head:
+    request = next((message for message in head if message.role == "user"), None)
+    kept = tuple(message for message in head if message is request or _is_pinned(message))
+    left = tuple(message for message in head if not (message is request or _is_pinned(message)))
+    if not left:
         return None
     if how.summarise is None:
-        note = f"[{cut} earlier messages are not shown.]"
-        return Compacted((Message.user(note), *tail), "truncate", cut)
-    made = how.summarise(tuple(head))
+        note = f"[{len(left)} earlier messages are not shown.]"
+        return Compacted((*kept, Message.user(note), *tail), "truncate", len(left))
+    made = how.summarise(left)
     text = await made if inspect.isawaitable(made) else made
-    return Compacted((Message.user(f"[What was said before]\n{text}"), *tail), "summary", cut)
+    summary = Message.user(f"[What was said before]\n{text}")
+    return Compacted((*kept, summary, *tail), "summary", len(left))
 
 
-def _cut(messages: Sequence[Message], n_kept: int) -> int:
+def _is_pinned(message: Message) -> bool:
+    return message.role in ("user", "system") and message.metadata.get("pinned") is True
+
+
+def _cut(messages: Sequence[Message], how: Compaction) -> int:
     """Where the kept end begins: at no tool's answer, whose call would be left out."""
-    cut = max(0, len(messages) - n_kept)
+    if how.keep_steps is not None:
+        replies = [n for n, message in enumerate(messages) if message.role == "assistant"]
+        return replies[-how.keep_steps] if len(replies) >= how.keep_steps else 0
+    cut = max(0, len(messages) - how.keep_messages)
     while cut > 0 and messages[cut].role == "tool":
         cut -= 1
     return cut

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
 from antiphon.errors import ModelError, UsageError
+from antiphon.models import Model
 from antiphon.retrieval import LexicalIndex
 
 CHARS_A_TOKEN = 4
@@ -38,8 +39,8 @@ class Observations:
     """The most of all results of one step together; the largest ones are shortened first."""
     mode: ObservationMode = "head_tail"
     """How a longer text is shortened; JSON is thinned out in every mode."""
-    summarise: SummariseText | None = None
-    """Makes the summary of mode ``summary``; the agent's own model without one."""
+    summariser: Model | str | None = None
+    """Who summarises in mode ``summary``; the agent's own model without one."""
 
     def __post_init__(self) -> None:
         for name in ("max_tokens", "max_step_tokens"):

@@ -100,6 +100,9 @@ def _conversation(run: _Run) -> Conversation:
     leads = bool(messages) and messages[0].role == "system" and messages[0].text == system
     if system and not leads:
         messages.insert(0, Message.system(system))
+    end = run.events[-1] if run.events else None
+    if not run.steps and isinstance(end, RunEnd) and end.output:
+        messages.append(Message.assistant(end.output))  # a strategy's: its parts have the steps
     return Conversation(tuple(messages), tuple(run.specs.values()))
 
 

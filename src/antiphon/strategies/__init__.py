@@ -22,6 +22,7 @@ from antiphon.strategies._evaluators import (
 from antiphon.strategies._model_calls import ModelCall, model_calls
 from antiphon.strategies._plan import Plan, Task, TaskStatus
 from antiphon.strategies._plan_and_execute import Opinion, PlanAndExecute, Review, Watch
+from antiphon.strategies._react import ReAct
 from antiphon.strategies._reflexion import Reflexion
 from antiphon.strategies._strategy import Runnable, Strategy
 from antiphon.strategies._virtual_time import VirtualTimeLoop, run_in_virtual_time
@@ -33,6 +34,7 @@ __all__ = [
     "Opinion",
     "Plan",
     "PlanAndExecute",
+    "ReAct",
     "Reflexion",
     "Review",
     "Runnable",

@@ -14,6 +14,7 @@ from antiphon.events import PlanEvent, TaskEvent, Trajectory, dump_row
 from antiphon.messages import JsonObject, JsonValue
 from antiphon.strategies._mermaid import mermaid
 from antiphon.strategies._references import references_in
+from antiphon.tools import RunContext, Tool
 
 TaskStatus = Literal["pending", "in_progress", "completed", "failed", "skipped"]
 """``pending`` until it starts or where it waits for a person; ``skipped`` where what it needs
@@ -281,6 +282,32 @@ class Plan:
             trajectory: The record of a run of `PlanAndExecute`.
         """
         return plan_of(trajectory)
+
+    async def run(
+        self,
+        tools: Sequence[Tool[..., Any]],
+        *,
+        max_parallel: int | None = 8,
+        task_timeout: float | None = None,
+        context: RunContext[Any] | None = None,
+    ) -> "Plan":
+        """Carry the plan out without any model: every task calls a tool.
+
+        Args:
+            tools: What tasks may call.
+            max_parallel: How many may run at once; ``None`` for any number.
+            task_timeout: Seconds until a task has failed.
+            context: What tools that ask for a `RunContext` are given.
+
+        Returns:
+            The plan with its tasks as they ended; what failed says why.
+
+        Raises:
+            PlanError: The plan cannot be run, or a task is in words.
+        """
+        from antiphon.strategies._plan_run import run_plan
+
+        return await run_plan(self, tools, max_parallel, task_timeout, context)
 
     def to_mermaid(self) -> str:
         """The plan as a Mermaid flowchart, coloured by status."""

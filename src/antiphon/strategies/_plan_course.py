@@ -43,7 +43,7 @@ from antiphon.strategies._prompts import (
 )
 from antiphon.strategies._references import ReferenceFailed, substitute
 from antiphon.strategies._roles import asks_to_replan, joiner_of, planner_of
-from antiphon.strategies._schedule import Lane, Schedule
+from antiphon.strategies._schedule import Lanes, Schedule
 from antiphon.strategies._strategy import Runnable, Shown
 from antiphon.strategies._tool_tasks import Waits, call_tool
 from antiphon.strategies._written import Written
@@ -70,7 +70,7 @@ class PlanCourse(StrategyCourse):
         self.n_replans = 0
         self.n_plans = 0
         self._known: dict[str, Task] = {}
-        self._lanes: dict[str, Lane] = {}
+        self._lanes = Lanes(self.tools)
         self._waiting: list[ToolCall] = []
         self._edited: Plan | None = None
         self._objection = ""
@@ -331,7 +331,7 @@ class PlanCourse(StrategyCourse):
         self._schedule = Schedule(
             self._perform,
             max_parallel=self.how.max_parallel,
-            lane_of=self._lane,
+            lane_of=self._lanes.of,
             on_failure=self.how.on_failure,
             on_skip=self._skipped,
         )
@@ -372,26 +372,16 @@ class PlanCourse(StrategyCourse):
             self.plan = Plan(self.goal, tuple(schedule.tasks.values()))
         self.plan = self.plan.with_tasks(schedule.tasks.values())
 
-    def _lane(self, task: Task) -> Lane | None:
-        """Serial tools share a queue; others have one where they allow so many calls at once."""
-        known = self.tools.get(task.tool)
-        if known is None:
-            return None
-        if known.serial:
-            return self._lanes.setdefault("", Lane(1))
-        if known.max_concurrent is not None:
-            return self._lanes.setdefault(known.name, Lane(known.max_concurrent))
-        return None
-
     def _skipped(self, task: Task) -> None:
-        event = TaskEvent(task.id, "skipped", reason=task.reason, attempt=task.attempt)
+        event = TaskEvent(task.id, task.status, reason=task.reason, attempt=task.attempt)
         self.telling.note(replace(event, time=self.now()))
 
     async def _perform(self, task: Task) -> Task:
         """Do a task."""
         started = self.now()
         task = replace(task, started=started)
-        needed = self._results()
+        assert self._schedule is not None
+        needed = {id: self._schedule.tasks[id].result for id in task.needs}
         key = f"task:{task.id}:{task.attempt}"
         try:
             arguments = cast("JsonObject", substitute(task.arguments, needed))
@@ -460,11 +450,6 @@ class PlanCourse(StrategyCourse):
             self._objection = f"a person stopped the plan: {reason}" if reason else ""
             self._refused = not reason
         self._schedule.drain()
-
-    def _results(self) -> dict[str, JsonValue]:
-        assert self._schedule is not None
-        tasks = self._schedule.tasks.values()
-        return {task.id: task.result for task in tasks if task.status == "completed"}
 
     def _timeout_of(self, task: Task) -> float | None:
         return self.how.task_timeout if task.timeout is None else task.timeout

@@ -3,16 +3,17 @@
 There is no polling and there are no levels.  Tasks may be added while others run, as a planner
 writes them.  Those that are ready start in the plan's order while fewer than `max_parallel` run and
 the tool they call has room.  The time taken is that of the longest chain of needs, and the work of
-scheduling n tasks with m needs grows as n log n + m.  This module knows no tool and no model.
+scheduling n tasks with m needs grows as n log n + m.  This module calls no tool and knows no model.
 """
 
 import asyncio
 import heapq
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from antiphon.strategies._plan import Task
+from antiphon.tools import Tool
 
 Perform: TypeAlias = Callable[[Task], Awaitable[Task]]
 """Does a task: gives it back completed, failed, or pending where it waits for a person."""
@@ -31,6 +32,29 @@ class Lane:
     """How many do."""
     waiting: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
     """Those that are ready and wait, by their place in the plan."""
+
+
+class Lanes:
+    """The queues of tools: serial ones share one, others have one where they allow so many calls.
+
+    Args:
+        tools: By name.
+    """
+
+    def __init__(self, tools: Mapping[str, Tool[..., Any]]) -> None:
+        self._tools = tools
+        self._lanes: dict[str, Lane] = {}
+
+    def of(self, task: Task) -> Lane | None:
+        """The queue that a task stands in."""
+        known = self._tools.get(task.tool)
+        if known is None:
+            return None
+        if known.serial:
+            return self._lanes.setdefault("", Lane(1))
+        if known.max_concurrent is not None:
+            return self._lanes.setdefault(known.name, Lane(known.max_concurrent))
+        return None
 
 
 LaneOf: TypeAlias = Callable[[Task], "Lane | None"]
@@ -60,7 +84,7 @@ class Schedule:
             max_parallel: How many may run at once; ``None`` for any number.
             lane_of: The queue that a task stands in.
             on_failure: What becomes of the rest when a task fails.
-            on_skip: Told of each task that will not run because of another's failure.
+            on_skip: Told of each task that is skipped or stopped because of another's failure.
         """
         self.tasks: dict[str, Task] = {}
         """Every task as it stands, in the order added."""
@@ -164,6 +188,7 @@ class Schedule:
                 raise
             reason = f"it was stopped because {self._stopped_by} failed"
             done = replace(task, status="failed", reason=reason)
+            self._on_skip(done)
         self._over(done)
 
     def _over(self, task: Task) -> None:

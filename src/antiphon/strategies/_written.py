@@ -20,11 +20,13 @@ class Written:
         self._reader = course.reader()
         self._problem = ""
         self._n_new = 0
+        self._ids: set[str] = set()
 
     def begin_again(self) -> None:
         """The text so far no longer holds; tasks that were started from it go on."""
         self._reader = self._course.reader()
         self._problem = ""
+        self._ids = set()
 
     def feed(self, text: str, schedule: Schedule) -> None:
         """Take more text."""
@@ -47,6 +49,9 @@ class Written:
 
     def _add(self, tasks: Sequence[Task], schedule: Schedule) -> None:
         for task in tasks:
+            if task.id in self._ids:
+                raise PlanError(f"duplicate id: two tasks are called {task.id!r}; rename one")
+            self._ids.add(task.id)
             known = schedule.tasks.get(task.id)
             if known is not None:
                 if known.status == "completed":

@@ -26,7 +26,9 @@ def rejection(name: str, schema: Schema, problems: Sequence[str], sent: object) 
         shown.append(f"and {len(problems) - 5} more")
     missing = [p.split("'")[1] for p in problems if p.endswith("' is missing")]
     again = "Call it again with " + (
-        ", ".join(f'"{m}"' for m in missing[:5]) if missing else "arguments of that shape"
+        "the required " + ", ".join(f'"{m}"' for m in missing[:5])
+        if missing
+        else "arguments of that shape"
     )
     return Rejected(
         f"{name} rejected its arguments: {'; '.join(shown)}. "

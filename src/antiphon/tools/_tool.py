@@ -522,5 +522,5 @@ def unknown_tool_result(call: ToolCall, tools: Iterable[Tool[..., Any] | ToolSpe
     near = difflib.get_close_matches(call.name, names, n=1, cutoff=0.5)
     known = ", ".join(names[:40]) + (f", and {len(names) - 40} more" if len(names) > 40 else "")
     hint = f" Did you mean '{near[0]}'?" if near else ""
-    text = f"there is no tool '{call.name[:64]}'; the tools are: {known or 'none'}.{hint}"
+    text = f"unknown tool '{call.name[:64]}'; the tools are: {known or 'none'}.{hint}"
     return ToolResult(call.id, call.name, safe_text(text), is_error=True)

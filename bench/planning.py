@@ -1,0 +1,248 @@
+"""How near plans come to the shortest time possible, and what scheduling costs.
+
+    python bench/planning.py [--asynchow FILE] [--worfbench FILE] [--verdicts FOLDER] [--unit 0.2]
+
+Six graphs run in real time, each unit of work a sleep: ours, tasks started level by level, and one
+after the other; LangGraph's StateGraph where it is installed.  With the files of AsyncHow (Lin et
+al. 2024) and WorFBench (Qiao et al. 2025) every plan of theirs runs on a clock that jumps, where
+the time taken can be compared exactly.  Plans of 1,000 to 8,000 tasks show what scheduling costs.
+With the folder that holds Reflexion's logs and HumanEval the verdicts of `unit_tests` are compared
+with the recorded ones.
+"""
+
+import argparse
+import asyncio
+import gzip
+import importlib.util
+import json
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from antiphon.strategies import Plan, Task, run_in_virtual_time
+from antiphon.strategies._evaluators import candidate
+from antiphon.strategies._unit_tests import run_tests
+from antiphon.tools import Tool, tool
+
+Graph = dict[str, tuple[float, list[str]]]
+"""Units of work and needs, by id."""
+
+GRAPHS: dict[str, Graph] = {
+    "chain of 4": {"a": (1, []), "b": (1, ["a"]), "c": (1, ["b"]), "d": (1, ["c"])},
+    "4 roots": {id: (1, []) for id in "abcd"},
+    "diamond": {"a": (1, []), "b": (1, ["a"]), "c": (1, ["a"]), "d": (1, ["b", "c"])},
+    "1 beside 3, then 3": {"a": (1, []), "b": (3, []), "c": (3, ["a"])},
+    "3 branches": {
+        **{f"s{n}": (1, []) for n in range(3)},
+        **{f"m{n}": (1, [f"s{n}"]) for n in range(3)},
+        "j": (1, ["m0", "m1", "m2"]),
+    },
+    "16 roots and a join": {
+        **{f"r{n}": (1, []) for n in range(16)},
+        "j": (1, [f"r{n}" for n in range(16)]),
+    },
+}
+
+
+def critical_path(graph: Graph) -> float:
+    """The longest chain of needs, in units."""
+    ends: dict[str, float] = {}
+    waiting = dict(graph)
+    while waiting:
+        for id, (units, needs) in list(waiting.items()):
+            if all(need in ends for need in needs):
+                ends[id] = units + max((ends[need] for need in needs), default=0.0)
+                del waiting[id]
+    return max(ends.values(), default=0.0)
+
+
+def levels(graph: Graph) -> float:
+    """The time when each level waits for all of the one before, in units."""
+    depth: dict[str, int] = {}
+    while len(depth) < len(graph):
+        for id, (_, needs) in graph.items():
+            if id not in depth and all(need in depth for need in needs):
+                depth[id] = 1 + max((depth[need] for need in needs), default=-1)
+    return sum(
+        max(units for id, (units, _) in graph.items() if depth[id] == level)
+        for level in range(max(depth.values()) + 1)
+    )
+
+
+def plan_of(graph: Graph) -> Plan:
+    """A graph as a plan whose tasks work for so many units."""
+    tasks = (
+        Task(id, "work", {"units": units}, depends_on=tuple(needs))
+        for id, (units, needs) in graph.items()
+    )
+    return Plan("bench", tuple(tasks))
+
+
+def work(unit: float) -> Tool[..., Any]:
+    """A tool that takes its time."""
+
+    async def work(units: float) -> str:
+        """Works."""
+        await asyncio.sleep(units * unit)
+        return "done"
+
+    return tool(work, timeout=None)
+
+
+async def timed(plan: Plan, tools: Sequence[Tool[..., Any]]) -> float:
+    """How long a plan takes by the loop's clock, in seconds."""
+    clock = asyncio.get_running_loop().time
+    started = clock()
+    done = await plan.run(tools, max_parallel=None)
+    assert all(task.status == "completed" for task in done)
+    return clock() - started
+
+
+def state_graph(graph: Graph, unit: float) -> Any:
+    """The graph in LangGraph's StateGraph; ``None`` where it is not installed."""
+    if importlib.util.find_spec("langgraph") is None:
+        return None
+    module: Any = importlib.import_module("langgraph.graph")
+    built: Any = module.StateGraph(dict)
+    needed = {need for _, needs in graph.values() for need in needs}
+
+    def node(units: float) -> Any:
+        async def act(_state: Any) -> dict[str, Any]:
+            await asyncio.sleep(units * unit)
+            return {}
+
+        return act
+
+    for id, (units, needs) in graph.items():
+        built.add_node(id, node(units))
+        built.add_edge(needs if len(needs) > 1 else needs[0] if needs else module.START, id)
+        if id not in needed:
+            built.add_edge(id, module.END)
+    return built.compile()
+
+
+def six_graphs(unit: float) -> None:
+    """The table of six graphs in real time, the median of five runs."""
+    print(f"in real time, {unit} s a unit; units")
+    print(f"{'graph':<22}{'sum':>6}{'levels':>8}{'shortest':>10}{'ours':>8}{'over':>8}", end="")
+    print(f"{'StateGraph':>12}")
+    tools = [work(unit)]
+    for name, graph in GRAPHS.items():
+        shortest = critical_path(graph)
+        runs = [asyncio.run(timed(plan_of(graph), tools)) / unit for _ in range(5)]
+        took = statistics.median(runs)
+        peer = state_graph(graph, unit)
+        other = "-"
+        if peer is not None:
+            started = time.perf_counter()
+            asyncio.run(peer.ainvoke({}))
+            other = f"{(time.perf_counter() - started) / unit:.2f}"
+        total = sum(units for units, _ in graph.values())
+        print(
+            f"{name:<22}{total:>6.0f}{levels(graph):>8.0f}{shortest:>10.0f}{took:>8.3f}"
+            f"{took / shortest - 1:>7.1%}{other:>12}"
+        )
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    """The objects of a file, one a line."""
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def virtual(graphs: Mapping[str, tuple[Graph, float]], name: str) -> None:
+    """Plans on a clock that jumps, against the time that each must take."""
+    tools = [work(1.0)]
+    started = time.process_time()
+    wrong = [
+        id
+        for id, (graph, wanted) in graphs.items()
+        if run_in_virtual_time(timed(plan_of(graph), tools)) != wanted
+    ]
+    took = time.process_time() - started
+    print(f"{name}: {len(graphs) - len(wrong)} of {len(graphs)} exact, {took:.1f} s of processor")
+    for id in wrong[:5]:
+        print(f"  not: {id}")
+
+
+def asynchow(path: Path) -> dict[str, tuple[Graph, float]]:
+    """AsyncHow's plans and gold times, without those whose gold is not their longest chain."""
+    found: dict[str, tuple[Graph, float]] = {}
+    for row in rows(path):
+        graph = {id: (row["duration_s"][id][0], needs) for id, needs in row["deps"].items()}
+        gold = row["gold_makespan_s"][0]
+        if critical_path(graph) == gold:
+            found[row["id"]] = (graph, gold)
+    return found
+
+
+def worfbench(path: Path) -> dict[str, tuple[Graph, float]]:
+    """WorFBench's graphs, each node a unit."""
+    found: dict[str, tuple[Graph, float]] = {}
+    for row in rows(path):
+        graph: Graph = {id: (1, []) for id in row["nodes"]}
+        for source, target in row["edges"]:
+            if source in graph and target in graph and source not in graph[target][1]:
+                graph[target][1].append(source)
+        found[row["id"]] = (graph, critical_path(graph))
+    return found
+
+
+def scaling() -> None:
+    """What scheduling costs, by the number of tasks."""
+    print("tasks, processor ms a task")
+    tools = [work(1.0)]
+    for n in (1000, 2000, 4000, 8000):
+        graph: Graph = {
+            str(i): (1, [str(j) for j in range(max(0, i - 3), i)] if i % 7 else [])
+            for i in range(n)
+        }
+        plan = plan_of(graph)
+        started = time.process_time()
+        run_in_virtual_time(timed(plan, tools))
+        print(f"{n:>6}{1000 * (time.process_time() - started) / n:>8.3f}")
+
+
+async def verdicts(folder: Path) -> None:
+    """Recorded verdicts of HumanEval programs against those of isolated unit tests."""
+    text = gzip.decompress((folder / "humaneval" / "HumanEval.jsonl.gz").read_bytes()).decode()
+    problems = {row["task_id"]: row for row in map(json.loads, text.splitlines())}
+    logs = folder / "reflexion_logs"
+    n_same = n_all = 0
+    for log in ("humaneval_py_reflexion_gpt4.jsonl", "humaneval_py_simple_gpt4.jsonl"):
+        for row in rows(logs / log):
+            problem = problems[row["task_id"]]
+            entry = problem["entry_point"]
+            code = candidate(row["solution"], problem["prompt"], entry)
+            test = f"{problem['test']}\ncheck({entry})"
+            [why] = await run_tests(code, [test], timeout=20.0, memory_mb=1024)
+            n_all += 1
+            n_same += (not why) == bool(row["is_solved"])
+            if (not why) != bool(row["is_solved"]):
+                print(
+                    f"  {row['task_id']} in {log}: {why or 'passes'}, recorded {row['is_solved']}"
+                )
+    print(f"HumanEval verdicts: {n_same} of {n_all} as recorded")
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--asynchow", type=Path)
+    parser.add_argument("--worfbench", type=Path)
+    parser.add_argument("--verdicts", type=Path)
+    parser.add_argument("--unit", type=float, default=0.2)
+    args = parser.parse_args()
+    six_graphs(args.unit)
+    scaling()
+    if args.asynchow:
+        virtual(asynchow(args.asynchow), "AsyncHow")
+    if args.worfbench:
+        virtual(worfbench(args.worfbench), "WorFBench")
+    if args.verdicts:
+        asyncio.run(verdicts(args.verdicts))
+
+
+if __name__ == "__main__":
+    main()
