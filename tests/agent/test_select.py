@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from antiphon.agent import Agent, Retrieve, ToolIndex
+from antiphon.agent import Agent, Retrieve
 from antiphon.errors import ModelError, UsageError
 from antiphon.messages import Message, ToolCall, ToolSpec
 from antiphon.models import ScriptedModel
 from antiphon.store import SqliteStore
-from antiphon.tools import Tool, tool
+from antiphon.tools import Tool, ToolIndex, tool
 
 NOUNS = ["invoice", "ticket", "server", "badge", "recipe", "playlist", "survey", "license"]
 VERBS = ["get", "list", "create", "delete", "archive"]

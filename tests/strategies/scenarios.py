@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from antiphon.agent import Agent, Hooks, Retrieve, RunResult, ToolIndex
+from antiphon.agent import Agent, Hooks, Retrieve, RunResult
 from antiphon.errors import ModelError
 from antiphon.events import Trajectory
 from antiphon.memory import Compaction, Observations, summarise_with
@@ -46,7 +46,7 @@ from antiphon.strategies import (
     run_in_virtual_time,
     unit_tests,
 )
-from antiphon.tools import RunContext, Tool, ToolError
+from antiphon.tools import RunContext, Tool, ToolError, ToolIndex
 
 Json = dict[str, Any]
 CASES = Path(__file__).with_name("cases") / "scenarios.jsonl"

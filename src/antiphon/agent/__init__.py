@@ -13,7 +13,6 @@ from antiphon.agent._run import Input, Run, RunResult, run_sync
 from antiphon.agent._select import Retrieve
 from antiphon.agent._start import ApproveFunction, Decision
 from antiphon.agent._telemetry import Telemetry
-from antiphon.agent._tool_index import ToolIndex
 
 __all__ = [
     "Again",
@@ -34,7 +33,6 @@ __all__ = [
     "RunResult",
     "Stop",
     "Telemetry",
-    "ToolIndex",
     "run_sync",
     "undecided_calls",
 ]

@@ -16,14 +16,13 @@ from antiphon.agent._run import Input, Run, RunResult
 from antiphon.agent._select import Retrieve
 from antiphon.agent._start import ApproveFunction, Decision
 from antiphon.agent._telemetry import Telemetry
-from antiphon.agent._tool_index import ToolIndex
 from antiphon.errors import ToolError, UsageError, clip
 from antiphon.events import Trajectory
 from antiphon.memory import Compaction, Observations
 from antiphon.messages import Message, ToolResult
 from antiphon.models import Model, ModelSettings, Price
 from antiphon.store import Store
-from antiphon.tools import RunContext, Tool, tool, valid_name
+from antiphon.tools import RunContext, Tool, ToolIndex, tool, valid_name
 
 Instructions: TypeAlias = str | Callable[[RunContext[Any]], str | Awaitable[str]]
 """What an agent is told: text, or a function of the run's context, asked before each step."""

@@ -10,11 +10,10 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from antiphon.agent._tool_index import ToolIndex
 from antiphon.errors import ModelError, ToolError, UsageError
 from antiphon.messages import ToolCall, ToolResult, dump_json
 from antiphon.models import Model
-from antiphon.tools import Tool, tool
+from antiphon.tools import Tool, ToolIndex, tool
 
 SEARCH_TOOLS = "search_tools"
 """The name of the tool by which a model finds others."""

@@ -17,6 +17,7 @@ from antiphon.tools._mcp import mcp_server, mcp_tools, serve_mcp
 from antiphon.tools._names import valid_name
 from antiphon.tools._openapi import openapi_tools
 from antiphon.tools._tool import Tool, tool, unknown_tool_result
+from antiphon.tools._tool_index import RecordedRun, RecordedStep, ToolIndex
 from antiphon.tools._toolbox import Toolbox, tool_text
 from antiphon.tools._workers import late_tools
 from antiphon.tools._wrapped import wrap_tool
@@ -24,10 +25,13 @@ from antiphon.tools._wrapped import wrap_tool
 __all__ = [
     "Docstring",
     "Finding",
+    "RecordedRun",
+    "RecordedStep",
     "RunContext",
     "Tool",
     "ToolDefinitionError",
     "ToolError",
+    "ToolIndex",
     "Toolbox",
     "check_tools",
     "late_tools",

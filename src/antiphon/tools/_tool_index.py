@@ -4,17 +4,50 @@ A recorded run says which tools a request led to.  With such requests beside its
 is found far more often (`bench/tool_index.py` has the numbers), without any model.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 from antiphon.errors import UsageError
-from antiphon.events import Trajectory
-from antiphon.messages import ToolSpec
+from antiphon.messages import Completion, Conversation, ToolResult, ToolSpec
 from antiphon.retrieval import BlendedIndex
-from antiphon.tools import Tool, tool_text
+from antiphon.tools._tool import Tool
+from antiphon.tools._toolbox import tool_text
 
 MAX_EXAMPLES = 20
 """How many requests a tool is known by; the newest are kept."""
+
+
+class RecordedStep(Protocol):
+    """A model call of a recorded run and the results of its calls."""
+
+    @property
+    def completion(self) -> Completion:
+        """What came back."""
+        ...
+
+    @property
+    def results(self) -> Sequence[ToolResult]:
+        """The answers of its calls."""
+        ...
+
+
+class RecordedRun(Protocol):
+    """What an index reads of a record; a `Trajectory` is one."""
+
+    @property
+    def conversation(self) -> Conversation:
+        """All messages."""
+        ...
+
+    @property
+    def steps(self) -> Sequence[RecordedStep]:
+        """The model calls."""
+        ...
+
+    @property
+    def children(self) -> "Sequence[RecordedRun]":
+        """Runs inside it."""
+        ...
 
 
 class ToolIndex:
@@ -56,7 +89,7 @@ class ToolIndex:
         self._specs[spec.name] = spec
         self._put(spec.name)
 
-    def learn(self, runs: Iterable[Trajectory]) -> int:
+    def learn(self, runs: Iterable[RecordedRun]) -> int:
         """Remember which requests recorded runs answered with which tools.
 
         Args:
@@ -109,7 +142,7 @@ class ToolIndex:
         self._index.add(name, text, title=name)
 
 
-def _collect(run: Trajectory, taught: dict[str, list[str]]) -> None:
+def _collect(run: RecordedRun, taught: dict[str, list[str]]) -> None:
     request = next((m.text for m in run.conversation.messages if m.role == "user"), "")
     for step in run.steps:
         good = {result.call_id for result in step.results if not result.is_error}
