@@ -149,3 +149,22 @@ def test_a_dataset_is_browsed_with_its_broken_rows(tmp_path: Path) -> None:
     assert "not JSON" in rows[1]["error"]
     assert rows[2]["problems"]
     assert "the same conversation" in rows[3]["problems"][0]
+
+
+def test_tokens_are_printed_one_a_line_with_id_weight_and_author(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(ROW), "utf-8")
+    words = ["view", str(path), "--tokens", "--format", "qwen2_5", "--tokenizer", "qwen2_5"]
+
+    assert main(words) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("tokens, 2 count")
+    rows = [line.split(maxsplit=4) for line in lines[1:] if line]
+    assert [row[0] for row in rows] == [str(i) for i in range(len(rows))]
+    written = [row[2:] for row in rows if row[3] == "written"]
+    assert written == [["1", "written", "'hello'"], ["1", "written", "'<|im_end|>'"]]
+    assert main(["view", str(path), "--tokens"]) == 2
+    assert "give one with --format" in capsys.readouterr().err

@@ -4,27 +4,24 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, cast
 
+from antiphon.cli._look import plain, run_check, run_stats, table
 from antiphon.cli._main import Subparsers
 from antiphon.datasets import (
     ADAPTERS,
     WRITERS,
-    Finding,
     RowFile,
-    Stats,
     adapter_named,
-    check_file,
     digest_of,
     iter_rows,
     read_row_all,
-    read_rows,
     write_row,
 )
 from antiphon.errors import DataError, UsageError
+from antiphon.messages import Conversation, dump_json
+from antiphon.verification import NearDuplicates
 
 _EPILOG = """\
 example:
@@ -61,13 +58,24 @@ def add_parser(subparsers: Subparsers) -> None:
     check = verbs.add_parser("check", help="say what is wrong, row by row")
     check.add_argument("file", metavar="FILE")
     check.add_argument("--limit", type=int, default=50, help="how many findings to print")
+    check.add_argument(
+        "--fix", metavar="OUT", help="write the rows with what is safe to mend mended, and say what"
+    )
 
     stats = verbs.add_parser("stats", help="count rows, turns, tools, calls and lengths")
     stats.add_argument("file", metavar="FILE")
+    for verb in (check, stats):
+        verb.add_argument("--html", metavar="PAGE", help="draw a page of figures")
 
     dedupe = verbs.add_parser("dedupe", help="keep each conversation once")
     dedupe.add_argument("file", metavar="FILE")
     dedupe.add_argument("out", metavar="OUT", nargs="?", default="-", help="default: stdout")
+    dedupe.add_argument(
+        "--near",
+        type=float,
+        metavar="X",
+        help="drop what shares so much of its text with an earlier row: 0.85, for example",
+    )
 
     verify = verbs.add_parser("verify-tokens", help="audit the tokens of recorded runs")
     verify.add_argument("file", metavar="FILE", help="recorded runs")
@@ -94,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
     """
     verbs: dict[str, Callable[[argparse.Namespace], int]] = {
         "convert": _convert,
-        "check": _check,
+        "check": run_check,
         "stats": _stats,
         "dedupe": _dedupe,
         "verify-tokens": _verify_tokens,
@@ -125,80 +133,48 @@ def _convert(args: argparse.Namespace) -> int:
     return _tell(args, result, [f"{n:,} rows written", *notes.values()], broken.n)
 
 
-def _check(args: argparse.Namespace) -> int:
-    counts: Counter[str] = Counter()
-    levels: Counter[str] = Counter()
-    shown: list[Finding] = []
-    for finding in check_file(args.file):
-        counts[finding.code] += 1
-        levels[finding.level] += 1
-        if len(shown) < args.limit:
-            shown.append(finding)
-    if args.json:
-        found = [asdict(finding) for finding in shown]
-        print(json.dumps({"counts": dict(counts), "findings": found}, ensure_ascii=False))
-    else:
-        for finding in shown:
-            place = "" if finding.message is None else f" message {finding.message}:"
-            where = f"{args.file}:{finding.line}:{place}"
-            print(f"{where} {finding.level}: {_plain(finding.text)} [{finding.code}]")
-        rest = sum(counts.values()) - len(shown)
-        if rest:
-            print(f"... and {rest:,} more; --limit shows them")
-        kinds = ", ".join(f"{code} {n:,}" for code, n in counts.most_common())
-        print(
-            f"{levels['error']:,} errors, {levels['warning']:,} warnings"
-            + f": {kinds}" * bool(kinds)
-        )
-    return 1 if levels["error"] else 0
-
-
 def _stats(args: argparse.Namespace) -> int:
     broken = _Broken(args.strict)
-    stats = Stats()
-    for conversation in read_rows(args.file, report=broken):
-        stats.add(conversation)
-    row = stats.to_row() | {"n_broken": broken.n}
-    if args.json:
-        print(json.dumps(row, ensure_ascii=False))
-    else:
-        print("\n".join(_table(row)))
+    row = dict(run_stats(args, broken)) | {"n_broken": broken.n}
+    print(json.dumps(row, ensure_ascii=False) if args.json else "\n".join(table(row)))
     return 1 if broken.n else 0
-
-
-def _table(row: Mapping[str, Any]) -> Iterator[str]:
-    for name, value in row.items():
-        label = name.removeprefix("n_").replace("_", " ")
-        if not isinstance(value, dict):
-            yield f"{label:<18}{value:>12,}"
-            continue
-        counts = cast("dict[str, int]", value)
-        largest = max(counts.values(), default=1)
-        yield label
-        for key, n in list(counts.items())[:20]:
-            yield f"  {_plain(key) or '(none)':<24.24}{n:>10,}  {'#' * round(40 * n / largest)}"
-        if len(counts) > 20:
-            yield f"  ... and {len(counts) - 20:,} more"
 
 
 def _dedupe(args: argparse.Namespace) -> int:
     broken = _Broken(args.strict)
     seen: set[bytes] = set()
-    n = kept = 0
+    near = None if args.near is None else NearDuplicates(args.near)
+    n = kept = n_near = 0
     with _output(args) as out:
         for line, row in iter_rows(args.file, report=broken):
             try:
-                digest = b"".join(map(digest_of, read_row_all(row)))
+                conversations = read_row_all(row)
             except DataError as error:
                 broken(DataError(str(error), path=args.file, line=line))
                 continue
             n += 1
-            if digest not in seen:
-                seen.add(digest)
-                out.write(row)
-                kept += 1
-    result = {"n_rows": n, "n_kept": kept, "n_broken": broken.n}
-    return _tell(args, result, [f"{kept:,} of {n:,} rows kept"], broken.n)
+            digest = b"".join(map(digest_of, conversations))
+            if digest in seen:
+                continue
+            seen.add(digest)
+            if near is not None and near.add(str(line), _said(conversations)) is not None:
+                n_near += 1
+                continue
+            out.write(row)
+            kept += 1
+    result = {"n_rows": n, "n_kept": kept, "n_near": n_near, "n_broken": broken.n}
+    alike = f", {n_near:,} nearly like another" if near is not None else ""
+    return _tell(args, result, [f"{kept:,} of {n:,} rows kept{alike}"], broken.n)
+
+
+def _said(conversations: list[Conversation]) -> str:
+    """All that is said and called, for telling whether two rows are nearly the same."""
+    lines: list[str] = []
+    for conversation in conversations:
+        for message in conversation.messages:
+            lines.append(message.text)
+            lines += [f"{c.name} {dump_json(c.arguments)}" for c in message.tool_calls]
+    return "\n".join(lines)
 
 
 def _verify_tokens(args: argparse.Namespace) -> int:
@@ -226,7 +202,7 @@ class _Broken:
         if self._strict:
             raise error
         self.n += 1
-        print(f"antiphon: {_plain(str(error))}", file=sys.stderr)
+        print(f"antiphon: {plain(str(error))}", file=sys.stderr)
 
 
 def _output(args: argparse.Namespace) -> RowFile:
@@ -245,8 +221,3 @@ def _tell(
     text = json.dumps(result, ensure_ascii=False) if args.json else "\n".join(lines)
     print(text, file=stream)
     return 1 if n_broken else 0
-
-
-def _plain(text: str) -> str:
-    """A text in one line, without control characters."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -1,6 +1,7 @@
 """`antiphon view`: a recorded run, or the first rows of a dataset, as one HTML page."""
 
 import argparse
+import os
 import sys
 import webbrowser
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ from antiphon.viewer import (
 _EPILOG = """\
 example:
   antiphon view run.json --html run.html
-  antiphon view rows.jsonl --format qwen2_5 --tokenizer qwen2_5 --loss react
+  antiphon view rows.jsonl --format qwen2_5 --tokenizer qwen2_5 --loss react --tokens
   antiphon view rows.jsonl --browse"""
 
 
@@ -61,6 +62,11 @@ def add_parser(subparsers: Subparsers) -> None:
         default="",
         help="a name, directory, GGUF file or local: show tokens; else the run's own, if here",
     )
+    parser.add_argument(
+        "--tokens",
+        action="store_true",
+        help="print the tokens instead of a page: coloured by author and weight, or one a line",
+    )
     parser.add_argument("--open", action="store_true", help="open the page in a browser")
     parser.add_argument("--serve", action="store_true", help="serve the page on this machine")
     parser.add_argument(
@@ -78,6 +84,8 @@ def run(args: argparse.Namespace) -> int:
     source = Path(args.file)
     if args.rows is not None and args.rows < 1:
         raise UsageError(f"--rows must be 1 or more, got {args.rows}")
+    if args.tokens:
+        return _print_tokens(args, source)
     if args.serve:
         return _serve(args, source)
     page = _render(args, source)
@@ -97,6 +105,50 @@ def run(args: argparse.Namespace) -> int:
     if args.open:
         webbrowser.open(target.absolute().as_uri())
     return 0
+
+
+def _print_tokens(args: argparse.Namespace, source: Path) -> int:
+    """Write the tokens of the rows to stdout, in colour on a terminal, else one a line."""
+    color = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    for name, trajectory in islice(_trajectories(source), args.rows or 20):
+        for encoding in _encodings(args, trajectory):
+            if not encoding.spans:
+                continue
+            n_trained = sum(span.weight > 0 for span in encoding.spans)
+            what = "tokens" if encoding.tokenizer else "stretches"
+            print(f"{source.name}: {name}: {len(encoding.spans)} {what}, {n_trained} count")
+            lines = _painted(encoding) if color else _listed(encoding)
+            print("\n".join(lines), end="\n\n")
+    return 0
+
+
+_PAINT = {"frame": "2", "given": "34", "written": "32"}
+
+
+def _painted(encoding: Encoding) -> Iterator[str]:
+    """The text, dim where it is the family's own, blue where it is read, green where the model
+    writes it; what counts is underlined, what counts more than once in magenta."""
+    parts: list[str] = []
+    for span in encoding.spans:
+        style = "35" if span.weight > 1 else _PAINT[span.author]
+        style += ";4" if span.weight > 0 else ""
+        text = _visible(span.text)
+        parts.append("\n".join(f"\x1b[{style}m{line}\x1b[0m" for line in text.split("\n")))
+    yield "".join(parts)
+
+
+def _listed(encoding: Encoding) -> Iterator[str]:
+    """Place, id, weight and author of each token, and its text."""
+    for i, span in enumerate(encoding.spans):
+        token = "" if span.token_id is None else str(span.token_id)
+        yield f"{i:>6} {token:>8} {span.weight:>6g} {span.author:<8} {span.text!r}"
+
+
+def _visible(text: str) -> str:
+    """A text without characters that steer a terminal."""
+    return "".join(
+        c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text
+    )
 
 
 def _serve(args: argparse.Namespace, source: Path) -> int:
@@ -157,7 +209,7 @@ def _encodings(args: argparse.Namespace, trajectory: Trajectory) -> tuple[Encodi
     """
     recorded = (step.completion.format for step in trajectory.steps)
     name = args.format or next(filter(None, recorded), "")
-    asked = bool(args.format or args.tokenizer)
+    asked = bool(args.format or args.tokenizer or args.tokens)
     if not name:
         if asked:
             raise UsageError("the record names no format; give one with --format")

@@ -9,6 +9,7 @@ rows that compare answers. This room renders nothing and knows no vocabulary.
 from antiphon.datasets._adapters import ADAPTERS, Adapter, adapter_named, adapter_of
 from antiphon.datasets._check import Checker, Finding, check_file, digest_of
 from antiphon.datasets._files import iter_lines, iter_rows, parse_line
+from antiphon.datasets._mend import Mender
 from antiphon.datasets._preference import (
     Judged,
     Preference,
@@ -35,6 +36,7 @@ __all__ = [
     "Checker",
     "Finding",
     "Judged",
+    "Mender",
     "Preference",
     "RowFile",
     "Stats",

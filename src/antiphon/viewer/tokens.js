@@ -36,7 +36,17 @@ function spanTitle(span, index) {
   const parts = id === null ? [] : [`#${index}`, `id ${id}`];
   parts.push(`weight ${weight}`, AUTHORS[author].split(":")[0]);
   if (special) parts.push("special");
+  parts.push(spanReason(weight, author));
   return parts.join(" · ") + "  " + JSON.stringify(text);
+}
+
+function spanReason(weight, author) {
+  if (weight > 0) {
+    if (author !== 2) return "counts since the policy or the message's own loss says so";
+    return weight === 1 ? "counts: the model wrote it" : "counts more or less by the policy or the message's own loss";
+  }
+  if (author === 2) return "left out by the policy or the message's own loss, or another text is served for it";
+  return author === 1 ? "not trained: it is read" : "not trained: the family's own text";
 }
 
 function tokens(encoding) {
