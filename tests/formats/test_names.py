@@ -4,6 +4,7 @@ import pytest
 
 from antiphon.errors import UnknownNameError, UsageError
 from antiphon.formats import describe, get_format, list_formats
+from antiphon.formats._react import React
 
 
 def test_every_family_has_its_modules_name() -> None:
@@ -47,3 +48,12 @@ def test_an_unknown_name_says_what_is_near() -> None:
 def test_an_unknown_variant_says_what_there_is() -> None:
     with pytest.raises(UsageError, match="no variant 'thinkin'; it has: thinking, edition"):
         get_format("qwen3", thinkin=True)
+
+
+def test_every_family_with_a_template_of_its_own_has_signs_to_know_it_by() -> None:
+    """Prompted formats stand inside any family's turns and have none."""
+    prompted = {"plain"} | {n for n in list_formats() if isinstance(get_format(n), React)}
+    signs = {n: getattr(get_format(n), "signs", ()) for n in list_formats() if n not in prompted}
+
+    assert [name for name, texts in signs.items() if not texts] == []
+    assert len(set(signs.values())) == len(signs)

@@ -33,6 +33,7 @@ class ChatGLM4(Family):
     name = "chatglm4"
     models = ("THUDM/glm-4-9b-chat*", "zai-org/glm-4-9b-chat*")
     aliases = {"glm4_chat": {}}
+    signs = ("[gMASK]<sop>", "可用工具", "名为 ChatGLM 的人工智能助手")
     stop = glm.STOP
     specials = glm.SPECIALS
 

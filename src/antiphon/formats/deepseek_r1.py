@@ -38,6 +38,7 @@ class DeepSeekR1(Family):
     name = "deepseek_r1"
     models = ("deepseek-ai/DeepSeek-R1-0528",)
     aliases = {"deepseek_r1_0528": {}}
+    signs = ("<｜tool▁outputs▁begin｜>", "FUNCTION_NAME", "last_index")
     stop = (ds.EOS,)
     prefix_stable = False
     specials = ds.SPECIALS

@@ -36,6 +36,7 @@ class DeepSeekV3(Family):
     name = "deepseek_v3"
     models = ("deepseek-ai/DeepSeek-V3", "deepseek-ai/DeepSeek-V3-0324*")
     aliases = {"deepseekv3": {}, "deepseek_v3_0324": {}}
+    signs = ("<｜tool▁outputs▁begin｜>", "is_last_user")
     stop = (ds.EOS,)
     specials = ds.SPECIALS
 

@@ -50,6 +50,7 @@ class DeepSeekV31(Family):
     name = "deepseek_v3_1"
     models = ("deepseek-ai/DeepSeek-V3.1*",)
     aliases = {"deepseek_v31": {}, "deepseekv31": {}}
+    signs = ("<｜tool▁output▁begin｜>", "is_last_user", "thinking")
     stop = (ds.EOS,)
     prefix_stable = False
     specials = ds.SPECIALS

@@ -87,6 +87,7 @@ class DeepSeekV32(Family):
     name = "deepseek_v3_2"
     models = ("deepseek-ai/DeepSeek-V3.2*",)
     aliases = {"deepseek_v32": {}, "deepseekv32": {}}
+    signs = ("｜DSML｜", "function_results>")
     stop = (dsml.END,)
     prefix_stable = False
     specials = dsml.SPECIALS

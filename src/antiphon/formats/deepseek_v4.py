@@ -55,6 +55,7 @@ class DeepSeekV4(Family):
     name = "deepseek_v4"
     models = ("deepseek-ai/DeepSeek-V4*",)
     aliases = {"deepseekv4": {}}
+    signs = ("｜DSML｜", "<tool_result>")
     stop = (dsml.END,)
     prefix_stable = False
     specials = dsml.SPECIALS

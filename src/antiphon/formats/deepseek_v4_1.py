@@ -45,6 +45,7 @@ class DeepSeekV41(Family):
     name = "deepseek_v4_1"
     models = ("deepseek-ai/DeepSeek-V4.1*",)
     aliases = {"deepseek_v41": {}, "deepseekv41": {}}
+    signs = ("｜DSML｜", "<｜System｜>")
     stop = (dsml.END,)
     prefix_stable = False
     specials = dsml.SPECIALS | {_SYSTEM}

@@ -55,6 +55,7 @@ class Gemma4(Family):
 
     name = "gemma4"
     models = ("google/gemma-4-*",)
+    signs = ("<|tool_call>", "<|channel>")
     stop = ("<turn|>", gemma.RESULT, "<eos>")
     prefix_stable = False
     specials = frozenset(

@@ -32,6 +32,7 @@ class GLM4(Family):
     name = "glm4"
     models = ("THUDM/GLM-4-*-0414", "THUDM/GLM-Z1-*", "zai-org/GLM-4-*-0414", "zai-org/GLM-Z1-*")
     aliases = {"glm4_0414": {}, "glm_z1": {}}
+    signs = ("[gMASK]<sop>", "可用工具", "metadata")
     stop = glm.STOP
     specials = glm.SPECIALS
 

@@ -42,6 +42,7 @@ class Glm45(Family):
     name = "glm4_5"
     models = ("zai-org/GLM-4.5*", "zai-org/GLM-4.6*")
     aliases = {"glm45": {}, "glm4_6": {}, "glm4_moe": {}}
+    signs = ("[gMASK]<sop>", "<arg_key>", "/nothink")
     stop = glm.STOP
     prefix_stable = False
     specials = glm.SPECIALS

@@ -37,6 +37,7 @@ class Glm47(Family):
     name = "glm4_7"
     models = ("zai-org/GLM-4.7*", "zai-org/GLM-5", "zai-org/GLM-5-FP8")
     aliases = {"glm47": {}}
+    signs = ("[gMASK]<sop>", "<arg_key>", "clear_thinking")
     stop = glm.STOP
     prefix_stable = False
     specials = glm.SPECIALS

@@ -53,6 +53,7 @@ class Glm5(Family):
         "zai-org/GLM-5.2*": {"version": "5.2"},
         "zai-org/GLM-5.3*": {"version": "5.3"},
     }
+    signs = ("[gMASK]<sop>", "<arg_key>", "<tool_response>", "defer_loading")
     stop = glm.STOP
     specials = glm.SPECIALS
 

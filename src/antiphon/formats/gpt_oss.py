@@ -76,6 +76,7 @@ class GptOss(Family):
     name = "gpt_oss"
     models = ("openai/gpt-oss-*",)
     aliases = {"harmony": {}, "openai": {}, "gptoss": {}}
+    signs = ("<|channel|>", "render_typescript_type")
     stop = (RETURN, CALL)
     prefix_stable = False
     specials = _SPECIALS

@@ -42,6 +42,7 @@ class Hermes(Family):
         "qwen2_5_vl": {"vision": True, "default_system": "You are a helpful assistant."},
         "trinity": {},
     }
+    signs = ("You are a function calling AI model", "<tool_call>")
     stop = ("<|im_end|>",)
     turns = CHATML
     specials = CHATML.specials | qwen.CALL_MARKS | qwen.VISION_MARKS

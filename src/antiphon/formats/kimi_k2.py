@@ -113,6 +113,7 @@ class KimiK2(Family):
         "moonshotai/Kimi-K2-Instruct*": {"edition": "instruct"},
         "moonshotai/Kimi-K2-Thinking*": {"edition": "thinking"},
     }
+    signs = ("<|im_middle|>", "<|tool_call_argument_begin|>")
     stop = ("<|im_end|>",)
     prefix_stable = False
     specials = frozenset(

@@ -75,6 +75,7 @@ class KimiK3(Family):
 
     name = "kimi_k3"
     models = ("moonshotai/Kimi-K3*",)
+    signs = ("<|sep|>", "tool-declare")
     stop = (_END, "<|close|>message<|sep|>")
     specials = frozenset({"<|open|>", "<|close|>", "<|sep|>", _END})
 

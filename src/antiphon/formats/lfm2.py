@@ -69,6 +69,7 @@ class LFM2(Family):
     name = "lfm2"
     models = ("LiquidAI/LFM2-*",)
     aliases = {"lfm2_5": {"edition": "lfm2_5"}, "LiquidAI/LFM2.5-*": {"edition": "lfm2_5"}}
+    signs = ("<|tool_call_start|>", "List of tools: ")
     stop = ("<|im_end|>", "<|endoftext|>")
     prefix_stable = False
     specials = CHATML.specials | frozenset(

@@ -85,6 +85,7 @@ class Ling3(Family):
 
     name = "ling3"
     models = ("inclusionAI/Ling-3*",)
+    signs = ("<role>", "detailed thinking", "<arg_key>")
     stop = ("<|role_end|>",)
     turns = TURNS
     specials = TURNS.specials | {

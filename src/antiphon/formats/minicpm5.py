@@ -81,6 +81,7 @@ class MiniCPM5(Family):
     name = "minicpm5"
     models = ("openbmb/MiniCPM5-*",)
     aliases = {"openbmb/MiniCPM5-2B*": {"edition": "2b"}}
+    signs = ('<function name="', "CDATA")
     stop = ("<|im_end|>",)
     turns = CHATML
     specials = CHATML.specials | qwen.THINK_MARKS | qwen.RESULT_MARKS

@@ -87,6 +87,7 @@ class MiniMaxM2(Family):
         "MiniMaxAI/MiniMax-M2.5*": {"version": "2.5"},
         "MiniMaxAI/MiniMax-M2.7*": {"version": "2.7"},
     }
+    signs = ("minimax:tool_call", "]~b]")
     stop = ("[e~[",)
     prefix_stable = False
     turns = minimax.TURNS

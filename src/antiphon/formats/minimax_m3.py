@@ -83,6 +83,7 @@ class MiniMaxM3(Family):
     name = "minimax_m3"
     models = ("MiniMaxAI/MiniMax-M3*",)
     aliases = {"minimax_m3_vl": {}}
+    signs = ("]<]minimax[>[", "mm:think")
     stop = ("[e~[",)
     turns = minimax.TURNS
     specials = minimax.TURNS.specials | {_LEAD, "]<]image[>[", "<mm:think>", "</mm:think>"}

@@ -84,6 +84,7 @@ class Pythonic(Family):
         "toolace": {"edition": "toolace"},
         "Team-ACE/ToolACE-*": {"edition": "toolace"},
     }
+    signs = ("func_name1(params_name1=params_value1",)
     stop = ("<|eot_id|>", "<|eom_id|>", "<|end_of_text|>")
     turns = TURNS
     specials = TURNS.specials

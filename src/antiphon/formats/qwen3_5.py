@@ -84,6 +84,7 @@ class Qwen35(Family):
         "Qwen/Qwen3.6-*": {"version": "3.6"},
         "Qwen/Qwen3.8-*": {"version": "3.8"},
     }
+    signs = ("<function=example_function_name>", "multi_step_tool")
     stop = ("<|im_end|>", "<|endoftext|>")
     turns = CHATML
     specials = (

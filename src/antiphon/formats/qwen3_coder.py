@@ -58,6 +58,7 @@ class Qwen3Coder(Family):
     name = "qwen3_coder"
     models = ("Qwen/Qwen3-Coder-*",)
     aliases = {"qwen3_xml": {}}
+    signs = ("<function=example_function_name>", "interact with a computer")
     stop = ("<|im_end|>", "<|endoftext|>")
     turns = CHATML
     specials = CHATML.specials | qwen.CALL_MARKS | qwen.RESULT_MARKS | qwen.THINK_MARKS

@@ -108,6 +108,7 @@ class SeedOss(Family):
 
     name = "seed_oss"
     models = ("ByteDance-Seed/Seed-OSS-*",)
+    signs = ("<seed:tool_call>", "<seed:bos>")
     stop = ("<seed:eos>",)
     turns = TURNS
     specials = TURNS.specials | {

@@ -78,6 +78,7 @@ class SmolLM2(Family):
 
     name = "smollm2"
     models = ("HuggingFaceTB/SmolLM2-*",)
+    signs = ("named SmolLM, trained by Hugging Face",)
     stop = ("<|im_end|>",)
     turns = CHATML
     specials = CHATML.specials
