@@ -72,6 +72,8 @@ OFFICIAL: dict[str, tuple[str, dict[str, Any]]] = {
     "nemotron_nano": ("nemotron_nano", {"thinking": False}),
     "hunyuan_a13b": ("hunyuan_a13b", {}),
     "command_r7b": ("command_r7b", {}),
+    "north": ("north", {}),
+    "north_direct": ("north", {"thinking": False}),
     "command_r_plus": ("command_r_plus", {}),
     "jamba": ("jamba", {}),
     "youtu": ("youtu", {"thinking": False}),
@@ -219,6 +221,16 @@ def joined(deltas: Iterable[Delta]) -> tuple[str, str, list[tuple[str, str]]]:
     return text, thinking, [calls[i] for i in sorted(calls)]
 
 
+_THINK_MARKS = (
+    "<think>",
+    "<seed:think>",
+    "<mm:think>",
+    "<|open|>think<|sep|>",
+    "<|channel>thought",
+    "<|START_THINKING|>",
+)
+
+
 def written(rendered: Rendered, index: int, fmt: Format) -> tuple[str, Start]:
     """What the model wrote of one message, without the end mark, and where its prompt left off."""
     pieces = [p for p in rendered.pieces if p.message == index]
@@ -228,8 +240,7 @@ def written(rendered: Rendered, index: int, fmt: Format) -> tuple[str, Start]:
         if piece.author == "written":
             break
         frame += piece.text
-    marks = ("<think>", "<seed:think>", "<mm:think>", "<|open|>think<|sep|>", "<|channel>thought")
-    opened = frame.rstrip("\n").endswith(marks)
+    opened = frame.rstrip("\n").endswith(_THINK_MARKS)
     for stop in fmt.stop:
         text = text.removesuffix(stop)
     return text, "reasoning" if opened else "content"

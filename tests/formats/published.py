@@ -224,6 +224,8 @@ PUBLISHED: dict[str, Published] = {
     "mistral_nemo": _llama_cpp("mistralai-Mistral-Nemo-Instruct-2407", **_MISTRAL),
     "mistral_small_3_2": _llama_cpp("Mistral-Small-3.2-24B-Instruct-2506", **_MISTRAL),
     "nemotron_nano": replace(_llama_cpp("NVIDIA-Nemotron-Nano-v2"), rows=_no_think),
+    "north": _llama_cpp("Cohere2MoE", **_COHERE),
+    "north_direct": _llama_cpp("Cohere2MoE", reasoning=False, **_COHERE),
     "phi4_mini": replace(_vllm("phi4_mini"), rows=_phi_rows, cut="<|assistant|>"),
     "qwen2_5": _trl("qwen2_5"),
     "qwen3": _trl("qwen3", enable_thinking=False),

@@ -15,57 +15,24 @@ Source: ``CohereForAI-c4ai-command-r7b-12-2024-tool_use.jinja`` in the source of
 0.3.36.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from antiphon.formats import _cohere as cohere
 from antiphon.formats._family import Family
-from antiphon.formats._grammar import CallForm, Chars, Node, Rep, Rules, seq
-from antiphon.formats._readers import JsonCalls
+from antiphon.formats._grammar import CallForm
 from antiphon.formats._render import (
-    Turns,
     Writer,
     as_said,
-    is_first_result,
-    is_last_result,
     of_tools,
     refuse_images,
     split_system,
     write_answer,
 )
-from antiphon.formats._scan import Block, Syntax, Thinking
-from antiphon.formats._schema_grammar import arguments_node
+from antiphon.formats._scan import Syntax
 from antiphon.formats._types import Rendered
-from antiphon.messages import Conversation, JsonObject, ToolSpec, dump_json
+from antiphon.messages import Conversation
 
-_ACTION, _END_ACTION = "<|START_ACTION|>", "<|END_ACTION|>"
-_THINK, _END_THINK = "<|START_THINKING|>", "<|END_THINKING|>"
-_SAY, _END_SAY = "<|START_RESPONSE|>", "<|END_RESPONSE|>"
-_RESULT, _END_RESULT = "<|START_TOOL_RESULT|>", "<|END_TOOL_RESULT|>"
-_MARKS = frozenset({_ACTION, _END_ACTION, _THINK, _END_THINK, _SAY, _END_SAY, _RESULT, _END_RESULT})
-_TURNS = Turns(
-    open="<|START_OF_TURN_TOKEN|><|{role}_TOKEN|>",
-    end="<|END_OF_TURN_TOKEN|>",
-    between="",
-    before_all="<BOS_TOKEN>",
-    specials=frozenset(
-        {"<BOS_TOKEN>", "<|START_OF_TURN_TOKEN|>", "<|END_OF_TURN_TOKEN|>"}
-        | {f"<|{role}_TOKEN|>" for role in ("SYSTEM", "USER", "CHATBOT")}
-    ),
-    roles=(("system", "SYSTEM"), ("user", "USER"), ("assistant", "CHATBOT"), ("tool", "SYSTEM")),
-)
-_CALLS = JsonCalls(
-    _END_ACTION,
-    name=("tool_name", "name"),
-    arguments=("parameters", "arguments"),
-    id=("tool_call_id", "id"),
-    array=True,
-    next_block=(_ACTION,),
-)
-_SYNTAX = Syntax(
-    blocks=(Block(_ACTION, _CALLS, token=True),),
-    thinking=(Thinking(_THINK, _END_THINK, after_open="", before_close="", after_close=""),),
-    ignored=(_SAY, _END_SAY, "<|START_TEXT|>", "<|END_TEXT|>"),
-)
 _PREAMBLE = """\
 # System Preamble
 You are in contextual safety mode. You will reject requests to generate child sexual abuse \
@@ -179,36 +146,20 @@ class CommandR7B(Family):
     name = "command_r7b"
     models = ("CohereForAI/c4ai-command-r7b-*", "CohereLabs/c4ai-command-r7b-*")
     aliases = {"cohere_command3": {}, "command_r7b_12_2024": {}}
-    signs = (_ACTION, "Developer Preamble")
-    stop = ("<|END_OF_TURN_TOKEN|>", _END_SAY)
-    turns = _TURNS
-    specials = _TURNS.specials | _MARKS
+    signs = (cohere.ACTION, "Developer Preamble")
+    stop = ("<|END_OF_TURN_TOKEN|>", cohere.END_RESPONSE)
+    turns = cohere.TURNS
+    specials = cohere.TURNS.specials | cohere.MARKS | {cohere.RESPONSE, cohere.END_RESPONSE}
 
     @property
     def syntax(self) -> Syntax:
         """The table that the parser runs on."""
-        return _SYNTAX
+        return cohere.SYNTAX
 
     @property
     def call_form(self) -> CallForm:
         """How calls stand in the text, for the grammar."""
-
-        def call(spec: ToolSpec, rules: Rules) -> Node:
-            number = Rep(Chars((("0", "9"),)), 1, 6)
-            name = f'", "tool_name": {dump_json(spec.name)}, "parameters": '
-            return seq('{"tool_call_id": "', number, name, arguments_node(spec, rules), "}")
-
-        return CallForm(
-            call,
-            open=f"{_ACTION}[\n    ",
-            between=",\n    ",
-            close=f"\n]{_END_ACTION}",
-            before=_END_SAY,
-            forbidden=tuple(sorted(self.specials)),
-            thinking=(_THINK, _END_THINK),
-            specials=self.specials,
-            lead=_SAY,
-        )
+        return cohere.call_form(self.specials, cohere.RESPONSE, cohere.END_RESPONSE)
 
     def render(self, conversation: Conversation, *, generate: bool = False) -> Rendered:
         """The conversation as text. See `Format.render`."""
@@ -216,107 +167,51 @@ class CommandR7B(Family):
         messages = conversation.messages
         refuse_images(w, messages)
         system, first = split_system(conversation)
-        w.put(_TURNS.before_all, "frame")
+        w.put(cohere.TURNS.before_all, "frame")
         self._system(w, conversation, system)
-        numbers = _numbers(conversation)
+        numbers = cohere.numbered(conversation)
         first = first if system else 0
         for index in w.walk(self, messages, first, tools=conversation.tools):
             match messages[index].role:
                 case "tool":
-                    _result(w, conversation, index, numbers)
+                    cohere.result(w, conversation, index, numbers[index][0], ("", ""))
                 case "assistant":
                     self._assistant(w, conversation, index, numbers)
                 case role:
-                    _TURNS.whole(w, role, messages[index].text, index)
+                    cohere.TURNS.whole(w, role, messages[index].text, index)
         if generate:
-            _TURNS.begin(w, "assistant", None)
+            cohere.TURNS.begin(w, "assistant", None)
         return w.done()
 
     def _system(self, w: Writer, conversation: Conversation, system: str | None) -> None:
         index = 0 if system else None
-        _TURNS.begin(w, "system", index)
+        cohere.TURNS.begin(w, "system", index)
         w.text(_PREAMBLE, "frame", index)
         if conversation.tools:
             w.put(_TOOL_USE, "frame", index)
-            w.text(of_tools(_listing, conversation.tools) + "\n]\n```\n\n", "frame", index)
+            w.text(of_tools(cohere.listing, conversation.tools) + "\n]\n```\n\n", "frame", index)
         w.text(_DEFAULTS, "frame", index)
         if system:
             w.text(_DEVELOPER, "frame", index)
             w.text(system, "given", index)
-        _TURNS.finish(w, "system", index)
+        cohere.TURNS.finish(w, "system", index)
 
     def _assistant(
         self, w: Writer, conversation: Conversation, index: int, numbers: Mapping[int, list[int]]
     ) -> None:
         message = conversation.messages[index]
-        _TURNS.begin(w, "assistant", index)
+        cohere.TURNS.begin(w, "assistant", index)
         since = len(w.pieces)
         if message.tool_calls:
             said = as_said(w, message, index, text="", reasoning=message.reasoning)
-            w.mark(_THINK, "written", index)
-            w.text(said.reasoning, "written", index)
-            w.mark(_END_THINK, "written", index)
-            lines = ",\n".join(
-                f'    {{"tool_call_id": "{number}", "tool_name": {dump_json(call.name)}, '
-                f'"parameters": {dump_json(call.arguments)}}}'
-                for number, call in zip(numbers[index], said.tool_calls, strict=True)
-            )
-            calls = (_ACTION, f"[\n{lines}\n]", _END_ACTION)
-            write_answer(w, _SYNTAX, conversation, said, index, *calls, since=since)
+            cohere.thought(w, said.reasoning, index)
+            rest = cohere.calls_parts(said, numbers[index])
         else:
             said = as_said(w, message, index, text=message.text)
-            w.mark(_SAY, "written", index)
-            write_answer(w, _SYNTAX, conversation, said, index, _END_SAY, since=since)
-        _TURNS.finish(w, "assistant", index)
-
-
-def _listing(tools: Sequence[ToolSpec]) -> str:
-    return ",\n".join(f"    {_tool_json(spec)}" for spec in tools)
-
-
-def _tool_json(spec: ToolSpec) -> str:
-    """A tool as the family lists it."""
-    fields: JsonObject = {"name": spec.name, "description": spec.description}
-    return dump_json({**fields, "parameters": spec.parameters, "responses": None})
-
-
-def _numbers(conversation: Conversation) -> dict[int, list[int]]:
-    """The numbers of each message's calls, or of the call that it is the result of."""
-    numbers: dict[int, list[int]] = {}
-    by_id: dict[str, int] = {}
-    waiting: list[int] = []
-    n_calls = 0
-    for index, message in enumerate(conversation.messages):
-        if message.tool_calls:
-            numbers[index] = list(range(n_calls, n_calls + len(message.tool_calls)))
-            n_calls += len(message.tool_calls)
-            waiting = list(numbers[index])
-            by_id |= {c.id: n for c, n in zip(message.tool_calls, waiting, strict=True) if c.id}
-        elif message.role == "tool":
-            number = by_id.get(message.tool_call_id, waiting[0] if waiting else n_calls)
-            numbers[index] = [number]
-            waiting = [n for n in waiting if n != number]
-    return numbers
-
-
-def _result(
-    w: Writer, conversation: Conversation, index: int, numbers: Mapping[int, list[int]]
-) -> None:
-    messages = conversation.messages
-    if is_first_result(messages, index):
-        _TURNS.begin(w, "tool", index)
-        w.mark(_RESULT, "frame", index)
-        w.text("[\n", "frame", index)
-    head = f'    {{\n        "tool_call_id": "{numbers[index][0]}",\n        "results": {{\n'
-    w.text(f'{head}            "0": ', "frame", index)
-    w.text(dump_json(messages[index].text), "given", index)
-    w.text('\n        },\n        "is_error": null\n    }', "frame", index)
-    if is_last_result(messages, index):
-        w.text("\n]", "frame", index)
-        w.mark(_END_RESULT, "frame", index)
-        _TURNS.finish(w, "tool", index)
-    else:
-        w.text(",\n", "frame", index)
+            w.mark(cohere.RESPONSE, "written", index)
+            rest = (cohere.END_RESPONSE,)
+        write_answer(w, cohere.SYNTAX, conversation, said, index, *rest, since=since)
+        cohere.TURNS.finish(w, "assistant", index)
 
 
 FORMAT = CommandR7B()
