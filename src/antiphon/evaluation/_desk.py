@@ -14,12 +14,12 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from antiphon.errors import ModelResponseError, ToolError
+from antiphon.errors import ToolError
 from antiphon.evaluation._cases import Outcome
 from antiphon.evaluation._run import Mode
 from antiphon.evaluation._worlds import Talk, missing_texts, state_error
-from antiphon.messages import Completion, Conversation, Message, ToolCall
-from antiphon.models import Model
+from antiphon.messages import Conversation, Message, ToolCall
+from antiphon.models import Model, complete
 from antiphon.tools import Tool, tool
 
 POLICY = """\
@@ -61,17 +61,9 @@ class Library:
 
     def tools(self) -> list[Tool[..., Any]]:
         """The tools, as the desk has them."""
-        functions: tuple[Callable[..., Any], ...] = (
-            self.find_member,
-            self.find_book,
-            self.lend_book,
-            self.reserve_book,
-            self.cancel_reservation,
-            self.renew_loan,
-            self.return_book,
-            self.pay_fee,
-            self.waive_fee,
-        )
+        functions: list[Callable[..., Any]] = [self.find_member, self.find_book, self.lend_book]
+        functions += [self.reserve_book, self.cancel_reservation, self.renew_loan]
+        functions += [self.return_book, self.pay_fee, self.waive_fee]
         return [tool(function, threaded=False) for function in functions]
 
     def _member(self, member_id: str) -> dict[str, Any]:
@@ -268,16 +260,10 @@ class DeskCase:
             if m.role in ("user", "assistant") and m.text
         ]
         prompt = "\n".join([*lines, "You:"])
-        text = await _ask(self.user, _USER.format(wishes=self.wishes), prompt)
+        system = Message.system(_USER.format(wishes=self.wishes))
+        conversation = Conversation((system, Message.user(prompt)))
+        text = (await complete(self.user, conversation)).message.text
         return "" if "DONE" in text else text.strip().removeprefix("You:").strip()
-
-
-async def _ask(model: Model, system: str, text: str) -> str:
-    conversation = Conversation((Message.system(system), Message.user(text)))
-    async for output in model.stream(conversation):
-        if isinstance(output, Completion):
-            return output.message.text
-    raise ModelResponseError(f"model {model.spec!r} ended its stream without a completion")
 
 
 @cache

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Protocol
 
-from antiphon.errors import ModelResponseError, UsageError
+from antiphon.errors import UsageError
 from antiphon.evaluation._accepted import calls_error
 from antiphon.evaluation._cases import Case, Outcome, same_call
 from antiphon.messages import Completion, Conversation, Message, ToolCall
-from antiphon.models import Model, ModelSettings
+from antiphon.models import Model, ModelSettings, complete
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ async def judge(case: Case, mode: Mode) -> Outcome:
     began = time.monotonic()
     outcome = Outcome(case.id, case.kind, right=True)
     for number, wanted in enumerate(case.steps or ((),)):
-        completion = await _complete(mode, conversation)
+        completion = await complete(mode.model, conversation, mode.settings)
         error = step_error(wanted, completion, case)
         if error:
             wrote = completion.text if completion.text is not None else completion.message.text
@@ -115,13 +115,6 @@ async def judge(case: Case, mode: Mode) -> Outcome:
         if number < len(case.results):
             conversation = _answered(conversation, completion.message, wanted, case.results[number])
     return replace(outcome, seconds=time.monotonic() - began)
-
-
-async def _complete(mode: Mode, conversation: Conversation) -> Completion:
-    async for output in mode.model.stream(conversation, mode.settings):
-        if isinstance(output, Completion):
-            return output
-    raise ModelResponseError(f"model {mode.model.spec!r} ended its stream without a completion")
 
 
 def _answered(

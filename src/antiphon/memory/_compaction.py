@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from antiphon.errors import ModelResponseError, UsageError
-from antiphon.messages import Completion, Conversation, Message, TextPart, dump_json
-from antiphon.models import Model
+from antiphon.errors import UsageError
+from antiphon.messages import Conversation, Message, TextPart, dump_json
+from antiphon.models import Model, complete
 
 _CHARS_A_TOKEN = 4
 _TOKENS_A_MESSAGE = 6
@@ -133,10 +133,7 @@ def summarise_with(model: Model) -> Summarise:
     async def summarise(messages: Sequence[Message]) -> str:
         told = "\n\n".join(f"{message.role}: {_told(message)}" for message in messages)
         asked = Conversation((Message.system(_ASK), Message.user(told)))
-        async for output in model.stream(asked):
-            if isinstance(output, Completion):
-                return output.message.text
-        raise ModelResponseError(f"model {model.spec!r} ended its stream without a completion")
+        return (await complete(model, asked)).message.text
 
     return summarise
 

@@ -7,6 +7,7 @@ over llama.cpp (`_llama.py`), with weights from `_weights.py` and `_catalog.py`.
 record: `_scripted.py`, `_replay.py`.  `_embeddings.py` makes vectors of texts.
 """
 
+from antiphon.models._complete import complete
 from antiphon.models._embeddings import EmbeddingModel
 from antiphon.models._fallback import FallbackModel
 from antiphon.models._http import Timeouts
@@ -31,6 +32,7 @@ __all__ = [
     "RetryPolicy",
     "ScriptedModel",
     "Timeouts",
+    "complete",
     "load_embeddings",
     "load_model",
     "read_prices",

@@ -8,9 +8,8 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from antiphon.errors import ModelResponseError
 from antiphon.messages import Completion, Conversation, JsonObject, Message, Usage
-from antiphon.models import Model, ModelOutput, ModelSettings
+from antiphon.models import Model, ModelOutput, ModelSettings, complete
 
 
 @dataclass(slots=True)
@@ -73,14 +72,11 @@ async def ask_text(
         ModelError: There is no answer.
     """
     messages = (Message.system(system), Message.user(text)) if system else (Message.user(text),)
-    async for output in model.stream(Conversation(messages), settings):
-        if isinstance(output, Completion):
-            return output.message.text
-    raise ModelResponseError(f"model {model.spec!r} ended its stream without a completion")
+    return (await complete(model, Conversation(messages), settings)).message.text
 
 
 def find_object(text: str) -> dict[str, Any] | None:
-    """The first JSON object in a text that may hold others words; ``None`` where there is none.
+    """The first JSON object in a text that may hold other words; ``None`` where there is none.
 
     >>> find_object('Sure! {"a": {"b": 1}} There.')
     {'a': {'b': 1}}
