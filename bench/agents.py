@@ -1,12 +1,11 @@
 """What a run costs: CPU time a model call, many agents at once, streaming, and growth with steps.
 
-    python bench/agents.py                 # ours, and the bare `openai` client where installed
+    python bench/agents.py                 # ours, and those of `PEERS` that are installed
     python bench/agents.py --steps 1000    # growth only
 
 A scripted server in a process of its own answers on loopback, so that only the client's work is
 counted: process CPU time, all threads.  Noise only adds, so the figure is the 25th percentile of
-several runs; both sides are measured in the same minutes and the ratio is what to trust.  It knows
-no other framework: see the method, not the numbers.
+several runs; all are measured in the same minutes and the ratio is what to trust.
 """
 
 import argparse
@@ -19,6 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 from antiphon import Agent, tool
@@ -144,6 +144,43 @@ def openai_loop(url: str, model: str, max_steps: int) -> Callable[[], Awaitable[
     return run
 
 
+def pydantic_ai_agent(url: str, model: str, max_steps: int) -> Callable[[], Awaitable[str]]:
+    """pydantic-ai, as its documentation has it."""
+    module: Any = importlib.import_module("pydantic_ai")
+    openai: Any = importlib.import_module("pydantic_ai.models.openai")
+    provider: Any = importlib.import_module("pydantic_ai.providers.openai").OpenAIProvider
+    chat = openai.OpenAIChatModel(model, provider=provider(base_url=url, api_key="x"))
+    agent = module.Agent(chat, tools=[add])
+    limits = module.UsageLimits(request_limit=max_steps)
+
+    async def run() -> str:
+        return (await agent.run("go", usage_limits=limits)).output
+
+    return run
+
+
+def openai_agents_agent(url: str, model: str, max_steps: int) -> Callable[[], Awaitable[str]]:
+    """openai-agents, without the tracing that it sends away by default."""
+    module: Any = importlib.import_module("agents")
+    module.set_tracing_disabled(True)
+    client: Any = importlib.import_module("openai").AsyncOpenAI(base_url=url, api_key="x")
+    chat = module.OpenAIChatCompletionsModel(model=model, openai_client=client)
+    agent = module.Agent(name="bot", model=chat, tools=[module.function_tool(add)])
+
+    async def run() -> str:
+        return (await module.Runner.run(agent, "go", max_turns=max_steps)).final_output
+
+    return run
+
+
+PEERS: dict[str, tuple[str, Callable[[str, str, int], Callable[[], Awaitable[str]]]]] = {
+    "openai": ("openai", openai_loop),
+    "pydantic-ai": ("pydantic_ai", pydantic_ai_agent),
+    "openai-agents": ("agents", openai_agents_agent),
+}
+"""By what a peer is called: the module that tells whether it is installed, and its agent."""
+
+
 async def cpu_us_a_call(run: Callable[[], Awaitable[str]], n_calls: int, n_runs: int) -> float:
     """CPU microseconds a model call: the 25th percentile of several runs."""
     await run()
@@ -157,25 +194,34 @@ async def cpu_us_a_call(run: Callable[[], Awaitable[str]], n_calls: int, n_runs:
 
 async def _compare(url: str) -> None:
     clients: dict[str, Any] = {"antiphon": antiphon_agent}
-    if importlib.util.find_spec("openai") is not None:
-        clients["openai"] = openai_loop
-    else:
-        print("openai is not installed: no comparison (pip install openai)", file=sys.stderr)
+    for name, (module, make) in PEERS.items():
+        if importlib.util.find_spec(module) is not None:
+            clients[name] = make
+        else:
+            print(f"{name} is not installed and not compared", file=sys.stderr)
     for turns, n_runs in ((20, 12), (100, 3)):
         for name, make in clients.items():
             run = make(url, f"t{turns}-l0-c1", turns + 1)
             us = await cpu_us_a_call(run, turns + 1, n_runs)
-            print(f"{name:10} {turns:4} turns: {us:8.0f} us CPU a model call")
+            print(f"{name:14} {turns:4} turns: {us:8.0f} us CPU a model call")
     for name, make in clients.items():
         run = make(url, "t5-l50-c1", 6)
         await run()
         cpu, wall = time.process_time(), time.perf_counter()
         await asyncio.gather(*(run() for _ in range(200)))
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-        print(f"{name:10} 200 agents x 5 turns at 50 ms: {cpu:.2f} s CPU, {wall:.2f} s wall")
+        print(f"{name:14} 200 agents x 5 turns at 50 ms: {cpu:.2f} s CPU, {wall:.2f} s wall")
 
 
 async def _stream(url: str) -> None:
+    agent = Agent(model=f"{url}#t0-l0-c1")
+    waits: list[float] = []
+    for _ in range(50):
+        begun = time.perf_counter()
+        async for event in agent.stream("go"):
+            if event.type == "text_delta":
+                waits.append((time.perf_counter() - begun) * 1000)
+    print(f"antiphon       first delta of a new run: {min(waits):.1f} ms after it was asked for")
     agent = Agent(model=f"{url}#t0-l0-c2000")
     spent: list[float] = []
     for _ in range(5):
@@ -183,7 +229,7 @@ async def _stream(url: str) -> None:
         async for event in agent.stream("go"):
             n += event.type == "text_delta"
         spent.append((time.process_time() - begun) / n * 1e6)
-    print(f"antiphon   streamed and shown: {min(spent):.0f} us CPU a chunk")
+    print(f"antiphon       streamed and shown: {min(spent):.0f} us CPU a chunk")
 
 
 async def _growth(url: str, n_steps: int) -> None:
@@ -198,7 +244,9 @@ async def _growth(url: str, n_steps: int) -> None:
     tenth = max(1, n_steps // 10)
     first = marks[tenth] / (tenth + 1) * 1e6
     last = (marks[-1] - marks[-1 - tenth]) / tenth * 1e6
-    print(f"antiphon   {n_steps} steps: first tenth {first:.0f} us CPU a step, last {last:.0f} us")
+    print(
+        f"antiphon       {n_steps} steps: first tenth {first:.0f} us CPU a step, last {last:.0f} us"
+    )
 
 
 def main() -> None:
@@ -226,4 +274,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    here = str(Path(__file__).resolve().parent)
+    sys.path[:] = [path for path in sys.path if path != here]  # openai-agents is called agents, too
     main()

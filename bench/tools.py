@@ -79,11 +79,11 @@ def peers() -> Iterator[tuple[str, Callable[[], Awaitable[object]], int]]:
         usage: Any = importlib.import_module("pydantic_ai.usage")
     except ImportError:
         return
-    made = pydantic_ai.Tool(search_async)
-    context = pydantic_ai.RunContext(deps=None, model=test.TestModel(), usage=usage.RunUsage())
-    schema = made.function_schema
+    schema = pydantic_ai.Tool(search_async).function_schema
 
     async def call() -> object:
+        # Its tool manager makes a context for each call, as here.
+        context = pydantic_ai.RunContext(deps=None, model=test.TestModel(), usage=usage.RunUsage())
         return await schema.call(schema.validator.validate_json(TEXT), context)
 
     yield "pydantic-ai, async function", call, N_CALLS
