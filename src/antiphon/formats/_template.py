@@ -10,8 +10,9 @@ Which parser reads what the model writes is found by trying: the table of the kn
 reads the template's own answers back exactly (`_template_reader.py`).  Reasoning that stands inside
 a text is taken apart first.
 
-A template is run once for each of the model's messages, on what came before it; its texts are
-remembered, so that a conversation that grows runs it on the new part only.
+A template is run once more for each of the model's messages, on what came before it, so that the
+first rendering of a long conversation costs its square.  What was found is remembered: a
+conversation that grows runs the template on the whole twice, and on what came before the new part.
 """
 
 import json
@@ -130,7 +131,12 @@ class TemplateFormat(Family):
         rows = Rows(conversation, known.spelling, self.marks)
         try:
             spans = find_spans(
-                self, rows, known.ends, stable=known.prefix_stable, generate=generate
+                self,
+                rows,
+                known.ends,
+                stable=known.prefix_stable,
+                generate=generate,
+                block=known.block,
             )
         except Unwritten as error:
             raise RenderError(str(error), format=self.name, index=error.index) from error

@@ -59,6 +59,12 @@ class Reading:
     prefix_stable: bool = False
     """Whether a longer conversation extends the text of a shorter one."""
 
+    @property
+    def block(self) -> tuple[str, str]:
+        """The marks around reasoning; empty where there is none."""
+        thinking = self.syntax.thinking
+        return (thinking[0].open, thinking[0].close) if thinking else ("", "")
+
 
 def reading_of(source: Source) -> Reading:
     """What probing a template tells.

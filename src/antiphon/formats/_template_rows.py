@@ -93,14 +93,23 @@ class Rows:
         specs: Any = [spec.to_openai() for spec in conversation.tools] or None
         self._real = [dump_json(_row(m, spelling, names, _same)) for m in messages]
         self._tools = dump_json(specs)
-        text = "".join((*self._real, self._tools)).encode("utf-8", "surrogatepass")
-        self._nonce = hashlib.sha256(text).hexdigest()[:10].upper()
+        text = "".join((*self._real, self._tools))
+        self._nonce = _NONCE if _NONCE not in text else _digest(text)[:10].upper()
         self.stand_ins = re.compile(f"Z{self._nonce}N([0-9]+)Z")
         """What stand-ins look like; the group is the slot's position."""
+        self._marked_tools = dump_json(_deep(specs, self._swap(None)))
         self._marked = [
             dump_json(_row(m, spelling, names, self._swap(i))) for i, m in enumerate(messages)
         ]
-        self._marked_tools = dump_json(_deep(specs, self._swap(None)))
+        seen = hashlib.sha256(self._marked_tools.encode())
+        self._keys = [seen.digest()]
+        for row in self._marked:
+            seen.update(row.encode())
+            self._keys.append(seen.digest())
+
+    def key(self, upto: int) -> bytes:
+        """What tells the messages before `upto`, with stand-ins, and the tools from all others."""
+        return self._keys[upto]
 
     def stand_in(self, slot: int) -> str:
         """What stands for a slot's text."""
@@ -122,6 +131,13 @@ class Rows:
             return self.stand_in(len(self.slots) - 1)
 
         return swap
+
+
+_NONCE = "Q5V0X"  # a stand-in is the same at each step of a run, so that what is known stays known
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _same(text: str, kind: Kind) -> str:

@@ -8,8 +8,10 @@ authors cannot be told and the conversation is refused.
 import html
 import json
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from antiphon.formats._template_rows import Rows, Slot, Source, Unwritten
@@ -77,7 +79,13 @@ class _Region:
 
 
 def find_spans(
-    source: Source, rows: Rows, ends: Sequence[str], *, stable: bool, generate: bool
+    source: Source,
+    rows: Rows,
+    ends: Sequence[str],
+    *,
+    stable: bool,
+    generate: bool,
+    block: tuple[str, str] = ("", ""),
 ) -> Spans:
     """The text of a conversation with its authors.
 
@@ -88,6 +96,8 @@ def find_spans(
         stable: Whether a longer conversation is known to extend the text of a shorter one; else
             each of the model's messages is compared with what it was when it was written.
         generate: Whether to end where the model writes next.
+        block: The marks around reasoning: an empty block that stands in the prompt's place is the
+            template's own.
 
     Raises:
         Unwritten: The template refuses the conversation, or its authors cannot be told.
@@ -100,17 +110,19 @@ def find_spans(
     messages = rows.conversation.messages
     if generate and messages and messages[-1].role == "assistant":
         upto = len(source.text(rows.marked(), generate=False))
+    text = _Marked(marked[:upto], *_slots(rows, stretches))
     regions = [
-        _region(source, rows, marked[:upto], stretches, index, ends)
+        _region(source, rows, text, index, ends, block)
         for index, message in enumerate(messages)
         if message.role == "assistant"
     ]
     _check_order(regions, stretches)
     if not stable:
-        changed |= {r.message for r in regions if not _is_as_written(source, rows, marked, r)}
+        changed |= {r.message for r in regions if not _is_as_written(source, rows, text, r)}
+    edges = sorted({e for r in regions for e in (r.before, r.start, r.stop, r.end)})
     pieces: list[Piece] = []
     for stretch in stretches:
-        pieces += _pieces(stretch, regions, source.marks)
+        pieces += _pieces(stretch, regions, edges, source.marks)
     written = tuple(_span(stretches, region) for region in regions)
     return Spans(tuple(pieces), written, tuple(sorted(changed)))
 
@@ -199,55 +211,126 @@ def _check_all_shown(rows: Rows, stretches: Sequence[_Stretch]) -> set[int]:
 def _region(
     source: Source,
     rows: Rows,
-    marked: str,
-    stretches: Sequence[_Stretch],
+    marked: "_Marked",
     index: int,
     ends: Sequence[str],
+    block: tuple[str, str],
 ) -> _Region:
     """Where the model writes one message."""
-    prompt = source.text(rows.marked(index), generate=True)
-    found = list(rows.stand_ins.finditer(prompt))
-    before, tail = 0, prompt
-    if found:
-        last = found[-1]
-        nth = sum(match.group() == last.group() for match in found)
-        places = [m.end() for m in re.finditer(last.group(), marked)]
-        if len(places) < nth:
-            raise Unwritten("the chat template drops what came before it", index)
-        before, tail = places[nth - 1], prompt[last.end() :]
-    whole = marked.startswith(tail, before)
-    start = before + (len(tail) if whole else _common(tail, marked[before:], source.marks))
+    prompt = _end_of(source, rows, index, generate=True)
+    before, text = marked.place(prompt), marked.text
+    if before is None:
+        raise Unwritten("the chat template drops what came before it", index)
+    tail = prompt.text
+    whole = text.startswith(tail, before)
+    start = before + (len(tail) if whole else _common(tail, text[before:], source.marks))
     if not whole and start == before:
         raise Unwritten("where the model begins to write it cannot be told", index)
-    inside = [
-        s.end for s in stretches if s.slot is not None and s.slot.message == index and s.at >= start
-    ]
-    own_end = max((start, *inside))
-    others = [s.at for s in stretches if s.slot is not None and s.at >= own_end]
-    limit = min(others, default=len(marked))
-    places = [(at, mark) for mark in ends if mark and (at := marked.find(mark, own_end)) >= 0]
+    if not whole and block[1]:
+        opened, closed = map(re.escape, block)
+        empty = re.compile(rf"\s*(?:{opened})?\s*{closed}\s*").match(text, start)
+        start = empty.end() if empty else start
+    own_end = max(start, marked.ends.get(index, 0))
+    following = bisect_left(marked.starts, own_end)
+    limit = marked.starts[following] if following < len(marked.starts) else len(text)
+    places = [(at, mark) for mark in ends if mark and (at := text.find(mark, own_end)) >= 0]
     at, mark = min(places, default=(limit + 1, ""))
     if at > limit:
-        if limit < len(marked):
+        if limit < len(text):
             raise Unwritten("where the model ends its turn cannot be told", index)
-        at, mark = len(marked.rstrip()), ""
+        at, mark = len(text.rstrip()), ""
     return _Region(index, before, start, at + len(mark), at, tail, whole)
 
 
-def _is_as_written(source: Source, rows: Rows, marked: str, region: _Region) -> bool:
+@dataclass(frozen=True, slots=True)
+class _Marked:
+    """A text with stand-ins, and where they are."""
+
+    text: str
+    starts: list[int]
+    """Where each begins, in order."""
+    places: dict[str, list[int]]
+    """Behind which characters a stand-in ends, by the stand-in."""
+    ends: dict[int, int]
+    """Where the last one of a message ends, by the message."""
+
+    def place(self, end: "_End") -> int | None:
+        """Behind which character an end begins; `None` where it does not."""
+        if not end.last:
+            return 0
+        places = self.places.get(end.last, [])
+        return places[end.nth - 1] if len(places) >= end.nth else None
+
+
+def _slots(
+    rows: Rows, stretches: Sequence[_Stretch]
+) -> tuple[list[int], dict[str, list[int]], dict[int, int]]:
+    """What `_Marked` says of the stand-ins."""
+    starts: list[int] = []
+    places: dict[str, list[int]] = {}
+    ends: dict[int, int] = {}
+    number = {id(slot): rows.stand_in(n) for n, slot in enumerate(rows.slots)}
+    for s in stretches:
+        if s.slot is None:
+            continue
+        starts.append(s.at)
+        places.setdefault(number[id(s.slot)], []).append(s.end)
+        if s.slot.message is not None:
+            ends[s.slot.message] = s.end
+    return starts, places, ends
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """The end of a text with stand-ins."""
+
+    last: str
+    """A stand-in; ``""`` where there is none."""
+    nth: int
+    """Which of its places it is, from 1."""
+    text: str
+    """What stands behind it."""
+
+
+@lru_cache(maxsize=32)
+def _known_ends(source: Source) -> dict[tuple[bytes, bool], _End]:
+    """The ends that were looked at; a run looks at the same ones again at each step."""
+    return {}
+
+
+def _end_of(source: Source, rows: Rows, upto: int, *, generate: bool) -> _End:
+    """The text up to a message, from the last stand-in of another than the model's last message.
+
+    Args:
+        source: The template.
+        rows: The conversation.
+        upto: How many messages.
+        generate: Whether it ends where the model writes next.
+    """
+    known, key = _known_ends(source), (rows.key(upto), generate)
+    if key not in known:
+        text = source.text(rows.marked(upto), generate=generate)
+        own = None if generate else upto - 1
+        found = [m for m in rows.stand_ins.finditer(text) if rows.slots[int(m[1])].message != own]
+        last = found[-1].group() if found else ""
+        nth = sum(match.group() == last for match in found)
+        if len(known) > _MOST_ENDS:
+            known.clear()
+        known[key] = _End(last, nth, text[found[-1].end() if found else 0 :])
+    return known[key]
+
+
+_MOST_ENDS = 20_000  # of a template; each is as long as a message
+
+
+def _is_as_written(source: Source, rows: Rows, marked: _Marked, region: _Region) -> bool:
     """Whether a message stands as it did when it was the last one."""
     try:
-        then = source.text(rows.marked(region.message + 1), generate=False)
+        then = _end_of(source, rows, region.message + 1, generate=False)
     except Unwritten:
         return True  # the template has no text of it as the last one
-    now = marked[region.before : region.stop]
-    found = list(rows.stand_ins.finditer(marked, 0, region.before))
-    if not found:
-        return then.startswith(now)
-    last = found[-1].group()
-    nth = sum(match.group() == last for match in found)
-    places = [match.end() for match in re.finditer(last, then)]
-    return len(places) >= nth and then.startswith(now, places[nth - 1])
+    now = marked.text[region.before : region.stop]
+    return marked.place(then) == region.before and then.text.startswith(now)
 
 
 def _common(tail: str, text: str, marks: frozenset[str]) -> int:
@@ -278,7 +361,7 @@ def _check_order(regions: Sequence[_Region], stretches: Sequence[_Stretch]) -> N
 
 
 def _pieces(
-    stretch: _Stretch, regions: Sequence[_Region], marks: frozenset[str]
+    stretch: _Stretch, regions: Sequence[_Region], edges: Sequence[int], marks: frozenset[str]
 ) -> Iterator[Piece]:
     """A stretch cut where the writer changes."""
     if stretch.slot is not None:
@@ -287,11 +370,8 @@ def _pieces(
             author = "given"
         yield Piece(stretch.text, author, stretch.slot.message if message is None else message)
         return
-    edges = {stretch.at, stretch.end}
-    for region in regions:
-        edges |= {region.before, region.start, region.stop, region.end}
-    cuts = sorted(edge for edge in edges if stretch.at <= edge <= stretch.end)
-    for start, end in pairwise(cuts):
+    inside = edges[bisect_right(edges, stretch.at) : bisect_left(edges, stretch.end)]
+    for start, end in pairwise((stretch.at, *inside, stretch.end)):
         author, message = _author(start, regions)
         text = stretch.text[start - stretch.at : end - stretch.at]
         for part, is_mark in _at_marks(text, marks):
@@ -299,25 +379,31 @@ def _pieces(
 
 
 def _author(at: int, regions: Sequence[_Region]) -> tuple[Author, int | None]:
-    for region in regions:
-        if region.start <= at < region.end:
-            return "written", region.message
-        if region.before <= at < region.start:
-            return "frame", region.message
+    place = bisect_right(regions, at, key=lambda region: region.before) - 1
+    region = regions[place] if place >= 0 else None
+    if region is not None and region.start <= at < region.end:
+        return "written", region.message
+    if region is not None and at < region.start:
+        return "frame", region.message
     return "frame", None
 
 
 def _at_marks(text: str, marks: frozenset[str]) -> Iterator[tuple[str, bool]]:
-    by_length = sorted(marks, key=len, reverse=True)
-    cut = re.compile("(" + ("|".join(map(re.escape, by_length)) or r"(?!)") + ")")
-    for n, part in enumerate(cut.split(text)):
+    for n, part in enumerate(_cut(marks).split(text)):
         if part:
             yield part, n % 2 == 1
 
 
+@lru_cache(maxsize=32)
+def _cut(marks: frozenset[str]) -> re.Pattern[str]:
+    by_length = sorted(marks, key=len, reverse=True)
+    return re.compile("(" + ("|".join(map(re.escape, by_length)) or r"(?!)") + ")")
+
+
 def _span(stretches: Sequence[_Stretch], region: _Region) -> Span:
     before, text = "", ""
-    for s in stretches:
+    first = max(0, bisect_right(stretches, region.before, key=lambda s: s.at) - 1)
+    for s in stretches[first : bisect_left(stretches, region.stop, key=lambda s: s.at)]:
         if s.slot is not None:
             if region.start <= s.at < region.stop:
                 text += s.text
