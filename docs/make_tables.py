@@ -39,7 +39,21 @@ def _prose(text: str) -> str:
     return marked.replace("|", "\\|").rstrip(".")
 
 
-TABLES: dict[str, Callable[[], str]] = {"formats": formats}
+def serving() -> str:
+    """Each family that models are known of: what a spec ends in, and what may follow."""
+    rows = ["| models | format | variants |", "| --- | --- | --- |"]
+    for name in list_formats():
+        fmt = cast("Any", get_format(name))
+        models = ", ".join(f"`{model}`" for model in getattr(fmt, "models", ()))
+        if models:
+            variants = ", ".join(
+                f"`{f.name}={getattr(fmt, f.name)}`" for f in fields(fmt) if f.init
+            )
+            rows.append(f"| {models} | `?format={name}` | {variants} |")
+    return "\n".join(rows) + "\n"
+
+
+TABLES: dict[str, Callable[[], str]] = {"formats": formats, "serving": serving}
 
 
 def written(page: str) -> str:

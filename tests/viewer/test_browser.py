@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -286,11 +286,11 @@ def test_a_run_of_ten_thousand_events_opens_within_two_seconds(
     file = tmp_path / "page.html"
     file.write_text(render_page([Record(many)]), "utf-8")
 
-    session = page.context.new_cdp_session(page)
+    session: Any = page.context.new_cdp_session(page)
     session.send("Performance.enable")
     page.goto(file.as_uri())
     page.locator(".card").first.wait_for()
-    metrics = session.send("Performance.getMetrics")["metrics"]
+    metrics: list[Any] = session.send("Performance.getMetrics")["metrics"]
     took = next(m["value"] for m in metrics if m["name"] == "TaskDuration")  # of the page alone
     page.keyboard.press("4")
     page.locator(".log tr").nth(100).wait_for()

@@ -155,12 +155,12 @@ def test_a_hostile_row_runs_nothing_and_tokens_are_coloured(page: "Page", tmp_pa
 def test_a_hundred_thousand_rows_open_within_two_seconds(page: "Page", tmp_path: Path) -> None:
     file = tmp_path / "rows.html"
     file.write_text(render_rows(rows(100_000)), "utf-8")
-    session = page.context.new_cdp_session(page)
+    session: Any = page.context.new_cdp_session(page)
     session.send("Performance.enable")
 
     page.goto(file.as_uri())
     page.locator(".row").first.wait_for()
-    metrics = session.send("Performance.getMetrics")["metrics"]
+    metrics: list[Any] = session.send("Performance.getMetrics")["metrics"]
     took = next(m["value"] for m in metrics if m["name"] == "TaskDuration")  # of the page alone
     page.evaluate("document.querySelector('.list').scrollTop = 5_000_000")
 
