@@ -25,6 +25,7 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,8 @@ import torch
 import torch.distributed as distributed
 import torch.multiprocessing
 from peft import LoraConfig, get_peft_model
-from transformers import AutoModelForCausalLM, GgufConfig
+from peft.tuners.lora import Linear as LoraLinear
+from transformers import AttentionInterface, AutoModelForCausalLM, GgufConfig
 
 from antiphon.datasets import read_row
 from antiphon.encode import Encoder, TrainingExample, load_tokenizer
@@ -60,16 +62,25 @@ class Tree:
     row: np.ndarray
     """Shape (T,): which row a token belongs to; -1 for the common prefix."""
 
+    @property
+    def n_shared(self) -> int:
+        """Tokens of the common prefix."""
+        return int((self.row == -1).sum())
+
     def mask(self) -> torch.Tensor:
-        """Which token sees which, shape (1, 1, T, T), boolean."""
+        """Which token the rows' own tokens see, added to scores; shape (1, 1, T - n_shared, T)."""
         row = torch.from_numpy(self.row)
-        same = (row[:, None] == row[None, :]) | (row[None, :] == -1)
-        return (same & torch.ones_like(same).tril())[None, None]
+        own = row[self.n_shared :]
+        seen = (own[:, None] == row[None, :]) | (row[None, :] == -1)
+        seen &= torch.ones_like(seen).tril(self.n_shared)
+        return torch.zeros(seen.shape).masked_fill(~seen, -torch.inf)[None, None]
 
 
 def lay_out(examples: Sequence[TrainingExample]) -> Tree:
-    """Lay out rows as a tree. The last common token predicts only what all rows agree on."""
-    shared = _common_prefix([e.token_ids for e in examples])
+    """Lay out rows as a tree.  What any row trains is in its own branch, and never shared."""
+    trained = [np.nonzero(e.labels != -100)[0] for e in examples]
+    common = _common_prefix([e.token_ids for e in examples])
+    shared = min([common, *(int(places[0]) for places in trained if len(places))])
     # The first token after the prefix is predicted by the prefix's last token, once for each row:
     # keep one prompt token in every branch, so that each branch makes its own predictions.
     shared = max(0, shared - 1)
@@ -124,6 +135,37 @@ def _split(group: list[TrainingExample], max_tokens: int) -> Iterator[Tree]:
     yield from _split(group[len(group) // 2 :], max_tokens)
 
 
+def tree_attention(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor,
+    *,
+    scaling: float,
+    n_shared: int,
+    **_: object,
+) -> tuple[torch.Tensor, None]:
+    """Attention of one tree: the prefix over itself, then every row over the prefix and itself.
+
+    Half the work of one square mask, and on a CPU a batched product with its softmax is faster
+    than the fused kernel with a mask.
+    """
+    groups = query.shape[1] // key.shape[1]
+    key, value = (x.repeat_interleave(groups, dim=1) for x in (key, value))
+    shared = torch.nn.functional.scaled_dot_product_attention(
+        query[:, :, :n_shared],
+        key[:, :, :n_shared],
+        value[:, :, :n_shared],
+        is_causal=True,
+        scale=scaling,
+    )
+    mask = attention_mask[0].to(query.dtype).expand(query.shape[1], -1, -1)
+    scores = torch.baddbmm(mask, query[0, :, n_shared:], key[0].transpose(1, 2), alpha=scaling)
+    own = torch.softmax(scores, dim=-1) @ value[0]
+    return torch.cat([shared, own[None]], dim=2).transpose(1, 2).contiguous(), None
+
+
 def tree_loss(model: Any, tree: Tree) -> tuple[torch.Tensor, float]:
     """Weighted sum of cross entropies of one tree, and the sum of weights."""
     body = model.base_model.model.model
@@ -132,6 +174,7 @@ def tree_loss(model: Any, tree: Tree) -> tuple[torch.Tensor, float]:
         attention_mask=tree.mask(),
         position_ids=torch.from_numpy(tree.positions)[None],
         use_cache=False,
+        n_shared=tree.n_shared,
     ).last_hidden_state[0]
     trained = torch.from_numpy(np.nonzero(tree.labels != -100)[0])
     logits = model.base_model.model.lm_head(hidden[trained]).float()
@@ -157,17 +200,36 @@ def learning_rate(step: int, n_steps: int, peak: float) -> float:
     return peak * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * done)))
 
 
+def lora_forward(layer: Any, x: torch.Tensor) -> torch.Tensor:
+    """One linear layer with its adapter: two products, and a third that adds in place."""
+    (name,) = layer.active_adapters
+    base = layer.base_layer(x)
+    inner = layer.lora_A[name](x).flatten(0, -2)
+    outer = layer.lora_B[name].weight.T
+    return torch.addmm(base.flatten(0, -2), inner, outer, alpha=layer.scaling[name]).view_as(base)
+
+
 def load_model(base: Path, rank: int) -> Any:
     """The dequantised base with a fresh adapter on every linear layer, in bfloat16."""
     model = AutoModelForCausalLM.from_pretrained(
         str(base.parent),
         gguf_file=base.name,
         dtype=torch.bfloat16,
-        attn_implementation="sdpa",
         quantization_config=GgufConfig(dequantize=True),
     )
+    return adapted(model, rank)
+
+
+def adapted(model: Any, rank: int) -> Any:
+    """A model with a fresh adapter that computes trees."""
+    AttentionInterface.register("tree", tree_attention)
+    model.set_attn_implementation("tree")
     lora = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear", lora_dropout=0.0)
-    return get_peft_model(model, lora, autocast_adapter_dtype=False)
+    with_adapter = get_peft_model(model, lora, autocast_adapter_dtype=False)
+    for layer in with_adapter.modules():
+        if isinstance(layer, LoraLinear):
+            layer.forward = partial(lora_forward, layer)
+    return with_adapter
 
 
 class Trainer:

@@ -2,12 +2,12 @@
 
 import json
 import sys
+from copy import deepcopy
 from importlib import import_module
 from math import isclose
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from jsonschema import validate
 
@@ -22,7 +22,7 @@ make_data: Any = import_module("make_data")
 
 
 def _rows(n: int, seed: int) -> list[dict[str, Any]]:
-    catalog = make_data.load_catalog(["demo", "everyday", "office", "more", "further"])
+    catalog = make_data.load_catalog(make_data.TRAINING)
     make_data.hold_out(catalog, make_data.held_out_values())
     drawer = make_data.Drawer(catalog, seed)
     return [dict(row) for group in make_data.groups(drawer, n) for row in group]
@@ -67,14 +67,15 @@ def test_nothing_that_is_measured_is_trained(rows: list[dict[str, Any]]):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # transformers' own, about itself
-def test_a_tree_of_rows_has_the_loss_of_the_rows_apart(rows: list[dict[str, Any]]):
-    """Needs the extra ``train``; on a model of two small layers, in float32."""
+@pytest.mark.parametrize("n_rows", [1, 7])
+def test_a_tree_of_rows_has_the_loss_of_the_rows_apart(rows: list[dict[str, Any]], n_rows: int):
+    """Against peft's and transformers' own layers, row by row, in float32; needs ``train``."""
     torch: Any = pytest.importorskip("torch")
     peft: Any = pytest.importorskip("peft")
     transformers: Any = import_module("transformers")
     train: Any = import_module("train")
     encoder = Encoder(load_tokenizer("qwen2_5"), train.FORMATS["smollm2"]())
-    group = [r for r in rows if r["group"] == rows[0]["group"]]
+    group = [r for r in rows if r["group"] == rows[0]["group"]][:n_rows]
     examples = [encoder.encode(read_row(row)) for row in group]
     config = transformers.LlamaConfig(
         vocab_size=152000,
@@ -85,28 +86,32 @@ def test_a_tree_of_rows_has_the_loss_of_the_rows_apart(rows: list[dict[str, Any]
         num_key_value_heads=1,
     )
     torch.manual_seed(0)
-    base = transformers.LlamaForCausalLM(config)
-    model = peft.get_peft_model(base, peft.LoraConfig(target_modules="all-linear"))
+    plain = transformers.LlamaForCausalLM(config)
+    model = train.adapted(deepcopy(plain), 4)
+    lora = peft.LoraConfig(r=4, lora_alpha=8, target_modules="all-linear")
+    reference = peft.get_peft_model(plain, lora)
+    with torch.no_grad():  # a fresh adapter adds nothing
+        for name, parameter in model.named_parameters():
+            if "lora_B" in name:
+                parameter.normal_(std=0.2)
+    reference.load_state_dict(model.state_dict())
 
-    together = _losses(train, model, train.lay_out(examples))
-    apart = [_losses(train, model, _alone(train, example)) for example in examples]
+    loss, weight = train.tree_loss(model, train.lay_out(examples))
+    apart = [_loss_of(torch, reference, example) for example in examples]
 
-    assert together[1] == sum(weight for _, weight in apart)
-    assert isclose(together[0], sum(loss for loss, _ in apart), rel_tol=1e-5)
-
-
-def _losses(train: Any, model: Any, tree: Any) -> tuple[float, float]:
-    loss, weight = train.tree_loss(model, tree)
-    return float(loss.detach()), float(weight)
+    assert weight == sum(float(e.loss_weights[e.labels != -100].sum()) for e in examples)
+    assert isclose(float(loss.detach()), sum(apart), rel_tol=1e-5)
 
 
-def _alone(train: Any, example: TrainingExample) -> Any:
-    """One row as a tree of its own: nothing shared, nothing hidden."""
-    n = len(example.token_ids)
-    return train.Tree(
-        example.token_ids.copy(),
-        np.arange(n),
-        np.append(example.labels[1:], -100),
-        np.append(example.loss_weights[1:], 0).astype(np.float32),
-        np.zeros(n, dtype=int),
+def _loss_of(torch: Any, model: Any, example: TrainingExample) -> float:
+    """The weighted loss of one row by itself, token by token."""
+    with torch.no_grad():
+        logits = model(input_ids=torch.from_numpy(example.token_ids)[None]).logits[0]
+    chances = torch.log_softmax(logits.double(), dim=-1)
+    return -sum(
+        float(weight) * float(chances[place - 1, label])
+        for place, (label, weight) in enumerate(
+            zip(example.labels, example.loss_weights, strict=True)
+        )
+        if label != -100
     )
