@@ -34,7 +34,7 @@ from antiphon.tools.builtin import DEMO_TOOLS, calculate
 from antiphon.tools.builtin._data import people
 
 CATALOG = Path(__file__).parent / "catalog"
-TRAINING = ("demo", "everyday", "office", "more", "further")
+TRAINING = ("demo", "everyday", "office", "more", "further", "wider")
 DEMO_IDS = ("calculator", "current_time", "get_address", "get_weather", "convert_currency")
 
 
@@ -50,6 +50,8 @@ class Catalog:
     """Questions that need no tool, with answers."""
     slots: dict[str, list[str]] = field(default_factory=dict)
     """Vocabularies."""
+    linked: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    """How people name what a tool finds: (tool id, field of its result) -> noun phrases."""
 
 
 def load_catalog(names: Sequence[str]) -> Catalog:
@@ -66,6 +68,10 @@ def load_catalog(names: Sequence[str]) -> Catalog:
         catalog.chains.extend(content.get("chains", ()))
         catalog.no_tool.extend(content.get("no_tool", ()))
         _add_phrasings(catalog, content)
+    for name, phrases in json.loads((CATALOG / "linked.json").read_text("utf-8")).items():
+        tool, _, result = name.partition(".")
+        if tool in catalog.tools:
+            catalog.linked[tool, result] = phrases
     return catalog
 
 
@@ -102,6 +108,36 @@ def held_out_values() -> Iterator[str]:
         yield from (entry["name"], entry["street"], *entry["name"].split())
 
 
+@dataclass(frozen=True)
+class Link:
+    """Two tools where the second one takes what the first one finds."""
+
+    first: str
+    """Id of the tool that finds a value."""
+    field: str
+    """The field of its result."""
+    second: str
+    """Id of the tool that takes the value."""
+    parameter: str
+    """The key of the parameter that takes it."""
+
+
+def links(catalog: Catalog) -> list[Link]:
+    """Every pair of tools that can be composed: what one finds is what the other one takes."""
+    takers: dict[str, list[tuple[str, str]]] = {}
+    for tool in catalog.tools.values():
+        for parameter in tool.get("parameters", ()):
+            if parameter["type"] == "string" and parameter.get("slot", "code") != "code":
+                takers.setdefault(parameter["slot"], []).append((tool["id"], parameter["key"]))
+    found: list[Link] = []
+    for tool, result in catalog.linked:
+        slot = re.fullmatch(r"\{([^{}]+)\}", catalog.tools[tool]["result"][result])
+        for taker, key in takers.get(slot.group(1), ()) if slot else ():
+            if taker != tool:
+                found.append(Link(tool, result, taker, key))
+    return found
+
+
 @dataclass
 class Offer:
     """One tool as it is offered in one group: names and descriptions are chosen."""
@@ -120,6 +156,15 @@ class Drawer:
     def __init__(self, catalog: Catalog, seed: int) -> None:
         self.catalog = catalog
         self.random = random.Random(seed)
+        by_first: dict[str, list[Link]] = {}
+        for link in links(catalog):
+            by_first.setdefault(link.first, []).append(link)
+        self.links = by_first
+        """What a tool's findings can be used for, by tool id."""
+
+    def link(self) -> Link:
+        """One pair of tools; every first tool is as likely as the others."""
+        return self.random.choice(self.random.choice(list(self.links.values())))
 
     def value(self, slot: str) -> tuple[Any, str]:
         """A value of a slot, and how it is said."""
@@ -426,7 +471,11 @@ def exchange(asked: Sequence[Asked], question: str, answer: str) -> list[Message
 
 
 def single(drawer: Drawer, offers: Sequence[Offer]) -> list[Message]:
-    """One call and the answer."""
+    """One call and the answer; often for a tool that is part of a chain, so that both are seen."""
+    if drawer.random.random() < 0.3:
+        composable = _composable(drawer, offers)
+        ends = {i for link in composable for i in (link.first, link.second)}
+        offers = [o for o in offers if o.entry["id"] in ends] or offers
     asked = drawer.ask(drawer.random.choice(offers))
     return exchange([asked], drawer.noise(asked.question), asked.answer)
 
@@ -451,10 +500,16 @@ def chain(drawer: Drawer, offers: Sequence[Offer]) -> list[Message] | None:
     """Two dependent calls, where the group's tools hold a chain."""
     by_id = {o.entry["id"]: o for o in offers}
     usable = [c for c in drawer.catalog.chains if c["first"] in by_id and c["second"] in by_id]
-    if not usable:
+    composable = _composable(drawer, offers)
+    if not usable and not composable:
         return None
-    one = drawer.random.choice(usable)
-    first, second, question = two_steps(drawer, one, by_id)
+    if composable and (not usable or drawer.random.random() < 0.6):
+        steps = composed(drawer, drawer.random.choice(composable), by_id)
+        if steps is None:
+            return None
+        first, second, question = steps
+    else:
+        first, second, question = two_steps(drawer, drawer.random.choice(usable), by_id)
     return [
         Message.user(drawer.noise(question)),
         Message.assistant(tool_calls=[first.call]),
@@ -463,6 +518,56 @@ def chain(drawer: Drawer, offers: Sequence[Offer]) -> list[Message] | None:
         Message.tool(result_text(second.result), name=second.call.name),
         Message.assistant(second.answer),
     ]
+
+
+def _composable(drawer: Drawer, offers: Sequence[Offer]) -> list[Link]:
+    ids = {o.entry["id"] for o in offers}
+    return [link for one in ids for link in drawer.links.get(one, ()) if link.second in ids]
+
+
+_LABELS = {"city": "city", "person": "person", "date": "day", "time": "time", "company": "company"}
+
+
+def composed(
+    drawer: Drawer, link: Link, offers: Mapping[str, Offer]
+) -> tuple[Asked, Asked, str] | None:
+    """Two calls of a pair: the second tool's question, with the first one's noun for the value."""
+    first_offer, second_offer = offers[link.first], offers[link.second]
+    phrase = drawer.random.choice(drawer.catalog.linked[link.first, link.field])
+    placeholder = f"{{{link.parameter}}}"
+    questions = [q for q in second_offer.entry["questions"] if q.count(placeholder) == 1]
+    if re.match("who|what|where|when", phrase):
+        possessive_or_governed = re.compile(
+            r"\b(in|at|to|of|on|for|from|near) " + re.escape(placeholder)
+            if re.match("where|when", phrase)
+            else re.escape(placeholder) + "'"
+        )
+        questions = [q for q in questions if not possessive_or_governed.search(q)]
+    if not questions:
+        return None
+    question = drawer.random.choice(questions)
+    wanted = placeholders(phrase)
+    given = {
+        p["key"]: drawer.argument(p)
+        for p in first_offer.entry.get("parameters", ())
+        if p["key"] in wanted
+    }
+    first = drawer.ask(first_offer, question=_naming(given), given=given)
+    value = first.result[link.field]
+    parameters = {p["key"]: p for p in second_offer.entry["parameters"]}
+    then = {link.parameter: (value, str(value))}
+    for key in placeholders(question) - {link.parameter}:
+        then[key] = drawer.argument(parameters[key], other_than=then)
+    second = drawer.ask(second_offer, question=_naming(then), given=then)
+    noun = phrase.format_map(Lenient({key: said for key, (_, said) in given.items()}))
+    label = _LABELS.get(parameters[link.parameter]["slot"])
+    lead = ""
+    if label and drawer.random.random() < 0.15:
+        lead = drawer.random.choice(["Find {n}. ", "Look up {n} first. ", "First get {n}, then: "])
+        lead, noun = lead.format(n=noun), f"that {label}"
+    said = {key: spoken for key, (_, spoken) in then.items()} | {link.parameter: noun}
+    asked = question.format_map(Lenient(said))
+    return first, second, lead + asked[:1].upper() + asked[1:]
 
 
 def two_steps(
@@ -550,9 +655,9 @@ def _thought(message: Message) -> str:
 
 KINDS: dict[str, tuple[float, Callable[[Drawer, Sequence[Offer]], list[Message] | None]]] = {
     "single": (0.41, single),
-    "chain": (0.22, chain),
-    "parallel": (0.09, parallel),
-    "no_tool": (0.19, no_tool),
+    "chain": (0.24, chain),
+    "parallel": (0.06, parallel),
+    "no_tool": (0.20, no_tool),
     "missing": (0.05, missing),
     "failing": (0.04, failing),
 }
@@ -566,7 +671,13 @@ _SYSTEMS = (
 
 
 def groups(
-    drawer: Drawer, n_conversations: int, *, demo: float = 0.32, react: float = 0.16
+    drawer: Drawer,
+    n_conversations: int,
+    *,
+    demo: float = 0.32,
+    react: float = 0.16,
+    n_rows: int = 7,
+    short: float = 0.0,
 ) -> Iterator[list[JsonObject]]:
     """Groups of rows that share tools and format, until there are enough.
 
@@ -575,6 +686,8 @@ def groups(
         n_conversations: How many rows to draw at least.
         demo: The share of groups that offer exactly the demonstration tools.
         react: The share of groups in ReAct.
+        n_rows: Rows of a group, at most.
+        short: The share of conversations that end with their last call.
     """
     done = 0
     number = 0
@@ -582,29 +695,43 @@ def groups(
         draw = drawer.random.random()
         offers = drawer.demo_offers() if draw < demo else _mixed_offers(drawer)
         format_name = "react_en" if drawer.random.random() < react else "smollm2"
-        rows = _group(drawer, number, offers, format_name)
+        rows = _group(drawer, number, offers, format_name, n_rows, short)
         number += 1
         done += len(rows)
         yield rows
 
 
+def without_ending(messages: list[Message]) -> list[Message]:
+    """Up to the last call: what follows is the same in every conversation and long."""
+    last = max((i for i, m in enumerate(messages) if m.tool_calls), default=None)
+    return messages if last is None else messages[: last + 1]
+
+
 def _group(
-    drawer: Drawer, number: int, offers: Sequence[Offer], format_name: str
+    drawer: Drawer,
+    number: int,
+    offers: Sequence[Offer],
+    format_name: str,
+    n_rows: int = 7,
+    short: float = 0.0,
 ) -> list[JsonObject]:
     system = drawer.random.choice(_SYSTEMS) if drawer.random.random() < 0.15 else ""
     rows: list[JsonObject] = []
     names = list(KINDS)
     weights = [KINDS[n][0] for n in names]
     seen: set[str] = set()
-    while len(rows) < 7:
+    for _ in range(40 * n_rows):
+        if len(rows) == n_rows:
+            break
         kind = drawer.random.choices(names, weights)[0]
         messages = KINDS[kind][1](drawer, offers)
         if messages is None or messages[0].text in seen:
             continue
         seen.add(messages[0].text)
-        if drawer.random.random() < 0.06:
-            more = single(drawer, offers)
-            messages = [*messages, *more]
+        if drawer.random.random() < short:
+            messages = without_ending(messages)
+        elif drawer.random.random() < 0.06:
+            messages = [*messages, *single(drawer, offers)]
         if format_name == "react_en":
             messages = with_thoughts(messages)
         if system:
@@ -621,8 +748,12 @@ def _group(
 def _mixed_offers(drawer: Drawer) -> list[Offer]:
     ids = list(drawer.catalog.tools)
     size = drawer.random.randint(3, 7)
-    one = drawer.random.choice(drawer.catalog.chains)
-    chosen = [one["first"], one["second"]]
+    if drawer.random.random() < 0.3:
+        one = drawer.random.choice(drawer.catalog.chains)
+        chosen = [one["first"], one["second"]]
+    else:
+        link = drawer.link()
+        chosen = [link.first, link.second]
     while len(chosen) < size:
         extra = drawer.random.choice(ids)
         if extra not in chosen:
@@ -639,6 +770,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--demo", type=float, default=0.32, help="share of the demonstration tools")
     parser.add_argument("--react", type=float, default=0.16, help="share of ReAct")
+    parser.add_argument("--rows", type=int, default=7, help="rows that share their tools")
+    parser.add_argument("--short", type=float, default=0.0, help="share that ends with a call")
     parser.add_argument("--catalog", nargs="+", default=list(TRAINING))
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
@@ -649,7 +782,12 @@ def main() -> None:
     count = 0
     with arguments.out.open("w", encoding="utf-8") as file:
         for rows in groups(
-            drawer, arguments.conversations, demo=arguments.demo, react=arguments.react
+            drawer,
+            arguments.conversations,
+            demo=arguments.demo,
+            react=arguments.react,
+            n_rows=arguments.rows,
+            short=arguments.short,
         ):
             for row in rows:
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
