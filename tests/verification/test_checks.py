@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from antiphon.evaluation import Library
+from antiphon.evaluation._desk import first_state
 from antiphon.messages import Conversation, Message, ToolCall, ToolSpec, conversation_to_row
 from antiphon.models import ScriptedModel
 from antiphon.synthesis import SynthConfig, TaskTools, config_from, synthesize
@@ -228,9 +230,32 @@ def _asserts(record: Any) -> None:
     ],
 )
 def test_a_test_says_in_its_own_way_that_a_row_is_wrong(test: Any, reason: str):
-    (verdict,) = check_by_tests(Sample.read(ROW), [("t", test)])
+    (verdict,) = asyncio.run(check_by_tests(Sample.read(ROW), [("t", test)]))
 
     assert (verdict.outcome, verdict.reason) == ("fail" if reason else "pass", reason)
+
+
+def test_a_test_of_two_parameters_looks_at_the_state_that_the_calls_left():
+    library = Library(first_state())
+    tools = {one.name: one for one in library.tools()}
+    made = ToolCall("waive_fee", {"member_id": "M3"}, "a")
+    messages = (
+        Message.user("Drop my fee."),
+        Message.assistant(tool_calls=[made]),
+        Message.tool('{"owes": 0}', call_id="a"),
+        Message.assistant("It is gone."),
+    )
+    sample = Sample.read(conversation_to_row(Conversation(messages)))
+
+    def owes_nothing(record: Any, tools: Any) -> bool:
+        found = asyncio.run(tools["find_member"].call({"name_or_id": "M3"}))
+        return found.value["owes"] == 0
+
+    before = asyncio.run(check_by_tests(sample, [("t", owes_nothing)], tools))
+    replayed = asyncio.run(check_execution(sample, tools))
+    after = asyncio.run(check_by_tests(sample, [("t", owes_nothing)], tools))
+
+    assert [v.outcome for v in (*before, *replayed, *after)] == ["fail", "pass", "pass"]
 
 
 # ---- the judge ----------------------------------------------------------------------------------

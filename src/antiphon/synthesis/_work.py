@@ -105,13 +105,16 @@ def _read_specs(path: Path) -> list[ToolSpec]:
 
 
 def _without(catalog: Catalog, held_out: frozenset[str]) -> Catalog:
-    """A catalog without values and questions that are kept for measuring; short lists stay."""
+    """A catalog without values and questions that are kept for measuring.
+
+    A vocabulary of which nothing would be left stays; `verification` finds what is asked with it.
+    """
     if not held_out:
         return catalog
     slots: dict[str, tuple[str, ...]] = {}
     for name, values in catalog.slots.items():
         left = tuple(value for value in values if value not in held_out)
-        slots[name] = left if len(left) > 5 else values
+        slots[name] = left or values
     pairs = tuple(pair for pair in catalog.no_tool if pair[0] not in held_out)
     return replace(catalog, slots=slots, no_tool=pairs)
 

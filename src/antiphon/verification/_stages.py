@@ -100,9 +100,10 @@ class _Checker:
             yield verdict
         if _is_wrong(found):
             return
-        found = await check_execution(sample, self._tools(sample))
+        tools = self._tools(sample)
+        found = await check_execution(sample, tools)
         found += check_answers(sample)
-        found += check_by_tests(sample, self.tests)
+        found += await check_by_tests(sample, self.tests, tools)
         for verdict in found:
             yield verdict
         if self.judge is not None and not _is_wrong(found):

@@ -1,16 +1,24 @@
-"""Unit tests of a row: functions of the user's that are given the record."""
+"""Unit tests of a row: functions of the user's that are given the record.
 
+A function of two parameters is also given the tools, by name, in the state that the recorded calls
+left them in: by calling them it looks at the world that the run ended in.
+"""
+
+import asyncio
 import importlib
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from antiphon.errors import UsageError
 from antiphon.events import Trajectory
+from antiphon.tools import Tool
 from antiphon.verification._verdict import Sample, Verdict, passed
 
 LAYER = "tests"
 
-TestFunction = Callable[[Trajectory], object]
+Tools = Mapping[str, Tool[..., Any]]
+TestFunction = Callable[..., object]
 """Looks at a record.  It is right unless the function raises `AssertionError`, or gives ``False``
 or a text, which is the reason."""
 
@@ -35,15 +43,24 @@ def _function(name: str) -> TestFunction:
     return function
 
 
-def check_by_tests(sample: Sample, tests: Sequence[tuple[str, TestFunction]]) -> list[Verdict]:
-    """Run the tests on a row."""
+async def check_by_tests(
+    sample: Sample, tests: Sequence[tuple[str, TestFunction]], tools: Tools | None = None
+) -> list[Verdict]:
+    """Run the tests on a row, each in a thread.
+
+    Args:
+        sample: The row.
+        tests: Functions with their names.
+        tools: The tools after the recorded calls were made again.
+    """
     record = sample.trajectory or Trajectory(sample.conversation)
-    return [_verdict(name, test, record) for name, test in tests]
+    return [await _verdict(name, test, record, tools or {}) for name, test in tests]
 
 
-def _verdict(name: str, test: TestFunction, record: Trajectory) -> Verdict:
+async def _verdict(name: str, test: TestFunction, record: Trajectory, tools: Tools) -> Verdict:
+    given = (record, tools)[: len(inspect.signature(test).parameters)]
     try:
-        said = test(record)
+        said = await asyncio.to_thread(test, *given)
     except AssertionError as error:
         said = str(error).partition("\n")[0]  # pytest adds what it compared
         return Verdict(LAYER, name, "fail", said or "the assertion does not hold")
