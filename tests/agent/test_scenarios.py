@@ -3,17 +3,18 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from antiphon.agent import Agent
+from antiphon.agent import Agent, Retrieve
 from antiphon.events import CallEvent, Event, TextEvent, ThinkingEvent
 from antiphon.formats import get_format
 from antiphon.messages import Completion, Conversation, Message, ToolCall
 from antiphon.models import ModelOutput, ModelSettings, ScriptedModel
 from antiphon.strategies import run_in_virtual_time
-from antiphon.tools import tool
+from antiphon.tools import Tool, tool
 from models.loopback import Loopback, Reply, Request, body, stream
 
 
@@ -202,6 +203,48 @@ class Slow:
 
     async def close(self) -> None:
         return None
+
+
+def subject_tool(subject: str) -> Tool[..., Any]:
+    """One of many tools that differ in one word."""
+
+    def count(place: str) -> str:
+        return f"{subject} of {place}: 7"
+
+    return tool(count, name=f"count_{subject}", description=f"How many {subject} a place has.")
+
+
+SUBJECTS = [*(f"things{n}" for n in range(298)), "bridges", "museums"]
+
+
+def test_of_300_tools_few_are_shown_and_what_was_found_stays() -> None:
+    """langchain-ai/deepagents#2052: needed tools are found by their words, one after the other."""
+    script = [
+        Message.assistant(tool_calls=[ToolCall("count_bridges", {"place": "Lima"}, "c1")]),
+        Message.assistant(tool_calls=[ToolCall("search_tools", {"query": "museums"}, "c2")]),
+        Message.assistant(tool_calls=[ToolCall("count_museums", {"place": "Lima"}, "c3")]),
+        Message.assistant(tool_calls=[ToolCall("count_bridges", {"place": "Oslo"}, "c4")]),
+        "Seven of each.",
+    ]
+    model = ScriptedModel(script)
+    tools = [subject_tool(subject) for subject in SUBJECTS]
+    agent = Agent(model=model, tools=tools, select=Retrieve(k=5))
+
+    result = agent.run_sync("How many bridges has Lima?")
+
+    shown = [[spec.name for spec in asked.tools] for asked in model.conversations]
+    assert all(len(names) <= 11 for names in shown)
+    assert "count_bridges" in shown[0]
+    assert "count_museums" not in shown[0]
+    assert "count_museums" in shown[2]
+    for before, after in pairwise(shown):
+        assert after[: len(before)] == before  # the prefix that a server has cached
+    answers = [m.text for m in result.messages if m.role == "tool"]
+    assert [answers[0], *answers[2:]] == [
+        "bridges of Lima: 7",
+        "museums of Lima: 7",
+        "bridges of Oslo: 7",
+    ]
 
 
 @pytest.mark.parametrize("family", ["hermes", "react_en"])
