@@ -26,7 +26,7 @@ from antiphon.encode._example import IGNORE, TrainingExample
 from antiphon.encode._images import Vision
 from antiphon.encode._numpy import np
 from antiphon.encode._policy import LossPolicy, MessageWeights, Weighted
-from antiphon.encode._tokenizer import Tokenizer
+from antiphon.encode._tokenizer import FastTokenizer, Tokenizer
 from antiphon.errors import AntiphonError, EncodeError, RenderError, clip
 from antiphon.formats import Format, Piece, Rendered
 from antiphon.messages import Conversation, ImagePart, Message, ThinkingPart
@@ -36,11 +36,20 @@ if TYPE_CHECKING:
 
 _BATCH = 64
 _CACHED_CHARS = 64
+_CACHED_TEXTS = 4096
+_SHARED_CHARS = 256
+_SHARED_TEXTS = 64
 
 
 _KEEP = "surrogateescape"
 _NOTHING = "\U0010fffd"  # for private use: no row holds it
 _SERVER = -1
+
+
+class _Shared(str):
+    """The family's own long text, which other conversations have too: tools, for example."""
+
+    __slots__ = ()
 
 
 @dataclass(slots=True)
@@ -220,6 +229,7 @@ class Encoder:
         self.loss = LossPolicy.named(loss) if isinstance(loss, str) else loss
         self.vision = vision
         self._cache: dict[str, list[int]] = {}
+        self._shared: dict[str, list[int]] = {}
         self._opening = _Opening.of(fmt)
 
     def encode(self, conversation: Conversation) -> TrainingExample:
@@ -392,17 +402,29 @@ class Encoder:
         return (self._example(plan, ids) for plan, ids in zip(plans, encoded, strict=True))
 
     def _ids(self, plans: Sequence[Sequence[str | list[int]]]) -> list[list[list[int]]]:
-        """The ids of each part; short texts and those seen in this batch are encoded once."""
-        known = dict(self._cache)
-        missing = list(
-            {p: None for parts in plans for p in parts if isinstance(p, str) and p not in known}
-        )
-        known.update(
-            zip(missing, self.tokenizer.encode_batch(missing) if missing else (), strict=True)
-        )
-        if len(self._cache) < 4096:
-            self._cache.update((t, known[t]) for t in missing if len(t) <= _CACHED_CHARS)
-        return [[known[p] if isinstance(p, str) else p for p in parts] for parts in plans]
+        """The ids of each part; short texts, shared ones and those of this batch are encoded
+        once."""
+        cache, shared = self._cache, self._shared
+        fresh: dict[str, list[int]] = {}
+        texts = (p for parts in plans for p in parts if isinstance(p, str))
+        missing = list(dict.fromkeys(p for p in texts if p not in cache and p not in shared))
+        if missing:
+            fresh.update(zip(missing, self.tokenizer.encode_batch(missing), strict=True))
+        encoded = [
+            [
+                (cache.get(p) or shared.get(p) or fresh[p]) if isinstance(p, str) else p
+                for p in parts
+            ]
+            for parts in plans
+        ]
+        for text, ids in fresh.items():
+            if isinstance(text, _Shared):
+                if len(shared) >= _SHARED_TEXTS:
+                    shared.pop(next(iter(shared)))
+                shared[text] = ids
+            elif len(text) <= _CACHED_CHARS and len(cache) < _CACHED_TEXTS:
+                cache[text] = ids
+        return encoded
 
     def _example(self, plan: _Plan, ids: list[list[int]]) -> TrainingExample:
         starts: list[int] = [0, *accumulate(map(len, ids))]
@@ -524,14 +546,50 @@ def _cut(
     for side, members in groupby(groups, key=lambda group: _side(group[0])):
         run = _Run(len(parts), 0, message=side, pieces=[])
         for group in members:
-            first, run.pieces = group[0], [*run.pieces, *group]
+            first = group[0]
+            run.pieces += group
             mark = tokenizer.mark_id(first.text) if first.special and len(group) == 1 else None
-            parts.append("".join(p.text for p in group) if mark is None else [mark])
+            parts += _texts(group, tokenizer) if mark is None else [[mark]]
             ends = mark is not None and first.text in stop
             run.n_end_marks = run.n_end_marks + 1 if ends else 0
         run.end = len(parts)
         runs.append(run)
     return parts, runs
+
+
+def _texts(group: Sequence[Piece], tokenizer: Tokenizer) -> list[str]:
+    """Adjacent text as what is encoded apart: whole, or cut around the family's own long text.
+
+    A cut is made only where the vocabulary spells both sides as it spells the whole.
+    """
+    whole = "".join([piece.text for piece in group])
+    if len(whole) < _SHARED_CHARS or not isinstance(tokenizer, FastTokenizer):
+        return [whole]
+    start = 0
+    for piece in group:
+        if piece.author == "frame" and len(piece.text) >= _SHARED_CHARS:
+            a, b = _cuts(whole, start, start + len(piece.text), tokenizer)
+            if b - a >= _SHARED_CHARS:
+                parts = [whole[:a], _Shared(whole[a:b]), whole[b:]]
+                return [part for part in parts if part]
+        start += len(piece.text)
+    return [whole]
+
+
+def _cuts(text: str, start: int, end: int, tokenizer: FastTokenizer) -> tuple[int, int]:
+    """The widest part of ``[start, end)`` that is encoded the same apart from what is around it."""
+
+    def cuts(at: int) -> bool:
+        return at in (0, len(text)) or tokenizer.cuts_between(
+            text[max(0, at - 64) : at], text[at : at + 64]
+        )
+
+    a, b = start, end
+    while a < end and not cuts(a):
+        a = text.find("\n", a, end) + 1 or end
+    while b > a and not cuts(b):
+        b = text.rfind("\n", a, b - 1) + 1 or a
+    return a, b
 
 
 def _side(piece: Piece) -> int:

@@ -10,9 +10,11 @@ from antiphon.errors import MissingExtraError
 class _Numpy(ModuleType):
     def __getattr__(self, name: str) -> Any:
         try:
-            return getattr(importlib.import_module("numpy"), name)
+            found = getattr(importlib.import_module("numpy"), name)
         except ModuleNotFoundError as error:
             raise MissingExtraError("encoding to tokens", "tokenizers") from error
+        setattr(self, name, found)
+        return found
 
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ knows a conversation or a format.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from antiphon.errors import EncodeError, clip
 
@@ -54,6 +54,9 @@ class Tokenizer(Protocol):
         ...
 
 
+_NEAR_CHARS = 3
+
+
 class FastTokenizer:
     """A vocabulary run by the `tokenizers` engine.
 
@@ -76,6 +79,7 @@ class FastTokenizer:
         self._marks = dict(marks)
         self._spelling = dict(spelling)
         self._vocab_size = max(self._spelling, default=-1) + 1
+        self._cuts: dict[tuple[str, str], bool] = {}
         self.source = source
 
     @property
@@ -121,6 +125,25 @@ class FastTokenizer:
                 f"text with a lone surrogate has no tokens: {clip(broken)}; replace it first"
             ) from error
         return [encoding.ids for encoding in batch]
+
+    def cuts_between(self, left: str, right: str) -> bool:
+        """Whether a text has the same ids when it is encoded in two parts, cut here.
+
+        Only a cut behind a line feed and before an ASCII character that is no space is looked at;
+        it holds where the engine, whose words are told apart by what stands near, begins one there.
+        """
+        if not left.endswith("\n") or not right[:1].isascii() or not right[:1].strip():
+            return False
+        near = (left[-_NEAR_CHARS:], right[:_NEAR_CHARS])
+        known = self._cuts.get(near)
+        if known is None:
+            words: Any = self._engine.pre_tokenizer
+            found: list[tuple[str, tuple[int, int]]] = (
+                [] if words is None else words.pre_tokenize_str("".join(near))
+            )
+            known = any(start == len(near[0]) for _, (start, _) in found)
+            self._cuts[near] = known
+        return known
 
     def mark_id(self, mark: str) -> int | None:
         """The id of a special token by its text."""
