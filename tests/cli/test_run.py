@@ -245,3 +245,34 @@ def test_a_terminal_shows_text_as_it_comes_and_reasoning_dimmed(script: str) -> 
 
 def test_no_color_is_respected(script: str) -> None:
     assert "\x1b" not in in_terminal(["run", "Q", "--model", script], NO_COLOR="1")
+
+
+def test_a_plan_is_shown_as_it_goes_and_the_answer_alone_on_stdout(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tasks = [{"id": "a", "tool": "calculator", "arguments": {"expression": "6 * 7"}}]
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps([json.dumps({"tasks": tasks}), "It is 42."]))
+
+    code = main(["run", "6 x 7?", "--model", f"script/{script}", "--strategy", "plan"])
+
+    shown = capsys.readouterr()
+    assert (code, shown.out) == (0, "It is 42.\n")
+    assert "plan proposed" in shown.err
+    assert '○ a calculator(expression="6 * 7")' in shown.err
+    assert "● a 42" in shown.err
+
+
+def test_reflexion_tries_until_the_answer_says_what_is_expected(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps(["Sydney", "The largest is not the capital.", "Canberra"]))
+    words = ["--strategy", "reflexion", "--expect", "canberra", "--no-tools"]
+
+    code = main(["run", "Capital of Australia?", "--model", f"script/{script}", *words])
+
+    shown = capsys.readouterr()
+    assert (code, shown.out) == (0, "Canberra\n")
+    assert "✗ attempt 1 failed, score 0" in shown.err
+    assert "✓ attempt 2 passed, score 1" in shown.err

@@ -9,6 +9,7 @@ from antiphon.agent._agent import Agent, Handoff, InputFilter, Instructions
 from antiphon.agent._hooks import Again, Ask, Guardrail, Hooks, Replace, Stop
 from antiphon.agent._nested import undecided_calls
 from antiphon.agent._output import OutputMode
+from antiphon.agent._recall import Recall
 from antiphon.agent._run import Input, Run, RunResult, run_sync
 from antiphon.agent._select import Retrieve
 from antiphon.agent._start import ApproveFunction, Decision
@@ -27,6 +28,7 @@ __all__ = [
     "InputFilter",
     "Instructions",
     "OutputMode",
+    "Recall",
     "Replace",
     "Retrieve",
     "Run",

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias, cast
 from antiphon.agent._hooks import Guardrail, Hooks
 from antiphon.agent._nested import Paused
 from antiphon.agent._output import FINAL_TOOL, OutputMode
+from antiphon.agent._recall import Recall
 from antiphon.agent._run import Input, Run, RunResult
 from antiphon.agent._select import Retrieve
 from antiphon.agent._start import ApproveFunction, Decision
@@ -106,6 +107,8 @@ class Agent:
     """Where spans and metrics of its runs go, and of those inside them; nowhere by default."""
     compaction: Compaction | None = None
     """When and how to show the model less of a long conversation."""
+    memory: Recall | None = None
+    """What it recalls of earlier conversations, and what it may remember for later ones."""
     select: Retrieve | None = None
     """How the tools that the model is shown are chosen, where there are many."""
     observations: Observations | None = None

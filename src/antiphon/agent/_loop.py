@@ -198,6 +198,8 @@ class Loop:
             self.parent.adopt(self.trajectory())
 
     async def _tell_end(self) -> None:
+        if self.start.agent.memory is not None:
+            self.start.agent.memory.learn(self.trajectory())
         for hooks in self.agent.hooks:
             if hooks.on_end is not None:
                 await settled(hooks.on_end(self._about(), self.trajectory()))
@@ -259,6 +261,8 @@ class Loop:
     async def _steps(self) -> RunStopReason:
         if self.start.earlier is None:
             self.record.messages.extend(self.start.messages)
+            if self.agent.memory is not None:
+                self.agent.memory.put_before(self.record.messages, self.start.question)
             self._keep_start()
             event = RunStart(
                 self.agent.name, self._asking.model(self.agent).spec, self.start.question
@@ -498,6 +502,8 @@ class Loop:
             if agent.observations is not None:
                 reader = self._observing.tool(agent.observations)
                 offer.tools[reader.name] = reader
+            if agent.memory is not None:
+                offer.tools |= {t.name: t for t in agent.memory.tools_for(self.record.id)}
             if offer.selection is not None:
                 before = [step for step in self.record.steps if step.agent == agent.name]
                 if before:
@@ -550,6 +556,7 @@ class Loop:
             select=None,
             observations=None,
             insert_results=False,
+            memory=None,
         )
         run = agent.run(text, metadata={"role": role})
         result = await run.under(f"{role}:{len(self.record.children)}")

@@ -17,6 +17,7 @@ from antiphon.events import Event, dump_row
 from antiphon.messages import JsonObject, Message, ToolCall
 from antiphon.models import Model, load_model
 from antiphon.store import Store, open_store
+from antiphon.strategies import PlanAndExecute, Reflexion, Runnable, contains, judge
 from antiphon.tools import Tool
 from antiphon.tools.builtin import DEMO_TOOLS
 
@@ -101,6 +102,34 @@ def make_agent(args: argparse.Namespace, model: Model) -> Agent:
     )
 
 
+def strategy_of(args: argparse.Namespace, agent: Agent) -> Runnable:
+    """Who answers: the agent, or a strategy around it.
+
+    Raises:
+        UsageError: The arguments do not fit together.
+    """
+    strategy = getattr(args, "strategy", "loop")
+    expected = getattr(args, "expect", None)
+    if expected is not None and strategy != "reflexion":
+        raise UsageError("--expect is for --strategy reflexion; leave it out")
+    match strategy:
+        case "plan":
+            return PlanAndExecute(agent)
+        case "rewoo":
+            return PlanAndExecute.rewoo(agent)
+        case "compiler":
+            return PlanAndExecute.compiler(agent)
+        case "reflexion":
+            by = judge(agent.model) if expected is None else contains(expected)
+            return Reflexion(agent, by, reset=_nothing_to_undo)
+        case _:
+            return agent
+
+
+def _nothing_to_undo() -> None:
+    """Whoever asks for a strategy that tries again has chosen tools that may be called again."""
+
+
 def store_of(args: argparse.Namespace) -> Store | None:
     """The store that the arguments name, if they name one.
 
@@ -115,8 +144,8 @@ def store_of(args: argparse.Namespace) -> Store | None:
 
 def told(args: argparse.Namespace) -> dict[str, Any]:
     """The arguments that a run is gone on with, as its record keeps them."""
-    names = ("model", "tools", "no_tools", "format", "system", "max_steps")
-    return {"cli": {name: getattr(args, name) for name in names}}
+    names = ("model", "tools", "no_tools", "format", "system", "max_steps", "strategy", "expect")
+    return {"cli": {name: getattr(args, name) for name in names if hasattr(args, name)}}
 
 
 def open_model(spec: str) -> Model:
@@ -163,7 +192,7 @@ class Session:
 
     def ask(
         self,
-        agent: Agent,
+        agent: Runnable,
         question: str,
         history: Sequence[Message] = (),
         metadata: Mapping[str, Any] | None = None,
@@ -178,7 +207,7 @@ class Session:
         )
         return self._decided(agent, self._follow(run))
 
-    def resume(self, agent: Agent, run_id: str) -> RunResult:
+    def resume(self, agent: Runnable, run_id: str) -> RunResult:
         """Go on with a run of the store, asking as `ask` does.
 
         Raises:
@@ -194,7 +223,7 @@ class Session:
         run = agent.resume(run_id, decisions, store=self._store)
         return self._decided(agent, self._follow(run))
 
-    def _decided(self, agent: Agent, result: RunResult) -> RunResult:
+    def _decided(self, agent: Runnable, result: RunResult) -> RunResult:
         while result.pending and sys.stdin.isatty():
             decisions = {call.id: decide(call) for call in result.pending}
             paused = result.trajectory if self._store is None else result.trajectory.id

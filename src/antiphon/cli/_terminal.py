@@ -9,10 +9,12 @@ wrote are shown, never obeyed.
 import os
 import re
 import sys
+from collections.abc import Iterator, Mapping
 from typing import TextIO
 
 from antiphon.cli._markdown import Markdown
 from antiphon.events import (
+    AttemptEvent,
     CallEvent,
     DecisionEvent,
     Event,
@@ -20,14 +22,18 @@ from antiphon.events import (
     HandoffEvent,
     InvalidCallEvent,
     LimitEvent,
+    PlanEvent,
+    ReflectionEvent,
+    ReplanEvent,
     ResultEvent,
     RetryEvent,
     RunEnd,
+    TaskEvent,
     TextEvent,
     ThinkingEvent,
     dump_row,
 )
-from antiphon.messages import ToolCall, Usage
+from antiphon.messages import JsonValue, ToolCall, Usage
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _MAX_ARGUMENT_CHARS = 300
@@ -81,6 +87,9 @@ class Terminal:
                 self._line(self._paint(f"↻ {text}", YELLOW))
             case LimitEvent(limit=limit, value=value):
                 self._line(self._paint(f"! {limit} reached: {value:g}", YELLOW))
+            case PlanEvent() | TaskEvent() | ReplanEvent() | AttemptEvent() | ReflectionEvent():
+                for line, colour in strategy_lines(event):
+                    self._line(self._paint(line, colour))
             case RunEnd():
                 self._end(event)
             case _:
@@ -150,6 +159,60 @@ class Terminal:
 
     def _safe(self, text: str) -> str:
         return printable(text)
+
+
+_MARKS = {
+    "in_progress": ("◐", CYAN),
+    "completed": ("●", GREEN),
+    "failed": ("✗", RED),
+    "skipped": ("◌", DIM),
+    "pending": ("?", YELLOW),
+    "passed": ("✓", GREEN),
+    "unverified": ("?", YELLOW),
+    "error": ("!", RED),
+}
+
+
+def strategy_lines(
+    event: PlanEvent | TaskEvent | ReplanEvent | AttemptEvent | ReflectionEvent,
+) -> Iterator[tuple[str, str]]:
+    """What a strategy's event says, as lines with their colours."""
+    match event:
+        case PlanEvent(state=state, plan=plan, reason=reason):
+            yield f"plan {state}{': ' if reason else ''}{clipped(reason, 200)}", BOLD
+            tasks = plan.get("tasks")
+            for row in tasks if isinstance(tasks, list) and state != "refused" else ():
+                if isinstance(row, dict) and row.get("status") != "completed":
+                    yield f"  ○ {task_text(row)}", DIM
+        case TaskEvent(task=id, status=status, call=call, result=result, reason=reason):
+            mark, colour = _MARKS[status]
+            said = reason or (call_text(call) if call is not None else "")
+            if result is not None and not result.is_error:
+                said = result.text
+            yield f"{mark} {id} {clipped(said, 200)}".rstrip(), colour
+        case ReplanEvent(reason=reason):
+            yield f"↻ a new plan: {clipped(reason, 200)}", YELLOW
+        case AttemptEvent(attempt=n, verdict=verdict, score=score, feedback=feedback):
+            mark, colour = _MARKS[verdict]
+            yield f"{mark} attempt {n} {verdict}, score {score:g} {clipped(feedback, 200)}", colour
+        case ReflectionEvent(text=text):
+            yield f"  learned: {clipped(text, 300)}", DIM
+
+
+def task_text(row: Mapping[str, JsonValue]) -> str:
+    """A task of a plan as one line.
+
+    >>> task_text({"id": "b", "tool": "add", "arguments": {"n": 1}, "depends_on": ["a"]})
+    'b add(n=1) after a'
+    """
+    arguments = row.get("arguments")
+    tool = row.get("tool")
+    what = str(row.get("prompt") or row.get("title") or "")
+    if isinstance(tool, str) and tool:
+        what = call_text(ToolCall(tool, arguments if isinstance(arguments, dict) else {}))
+    needs = row.get("depends_on")
+    after = f" after {', '.join(map(str, needs))}" if isinstance(needs, list) and needs else ""
+    return f"{row.get('id')} {clipped(what, 160)}{after}"
 
 
 def has_colours(stream: TextIO) -> bool:

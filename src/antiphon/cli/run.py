@@ -12,6 +12,7 @@ from antiphon.cli._asking import (
     model_spec,
     open_model,
     store_of,
+    strategy_of,
     told,
     tools_of,
 )
@@ -42,8 +43,13 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     add_arguments(parser)
     parser.add_argument(
-        "--strategy", choices=("loop",), default="loop", help="how to go about it (default loop)"
+        "--strategy",
+        choices=("loop", "plan", "rewoo", "compiler", "reflexion"),
+        default="loop",
+        help="how to go about it (default loop): plan, also as ReWOO or LLMCompiler have it, or "
+        "reflexion, with --expect or else judged by the model itself",
     )
+    parser.add_argument("--expect", metavar="TEXT", help="for reflexion: what a right answer says")
     parser.add_argument("--out", metavar="FILE", help="write the trajectory to this file")
     parser.add_argument(
         "--json", action="store_true", help="write every event as a line of JSON to stdout"
@@ -64,7 +70,8 @@ def run(args: argparse.Namespace) -> int:
     show = show_json if args.json else Terminal().show
     with Session(show, store_of(args), args.session) as session:
         try:
-            result = session.ask(make_agent(args, model), question, metadata=told(args))
+            runner = strategy_of(args, make_agent(args, model))
+            result = session.ask(runner, question, metadata=told(args))
         finally:
             if out is not None and session.run is not None:
                 session.run.trajectory.save(out)

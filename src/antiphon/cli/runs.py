@@ -5,7 +5,7 @@ import sys
 from datetime import datetime
 from pathlib import Path
 
-from antiphon.cli._asking import Session, make_agent, model_spec, open_model
+from antiphon.cli._asking import Session, make_agent, model_spec, open_model, strategy_of
 from antiphon.cli._main import Subparsers
 from antiphon.cli._terminal import Terminal, clipped, printable
 from antiphon.cli.run import exit_code, show_json
@@ -85,7 +85,7 @@ def _resume(args: argparse.Namespace, store: Store, run_id: str) -> int:
     show = show_json if args.json else Terminal().show
     with Session(show, store) as session:
         try:
-            result = session.resume(make_agent(given, model), run_id)
+            result = session.resume(strategy_of(given, make_agent(given, model)), run_id)
         finally:
             if args.out and session.run is not None:
                 session.run.trajectory.save(args.out)

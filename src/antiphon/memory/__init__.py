@@ -1,7 +1,8 @@
 """What stays in view of a long conversation, and of a long result.
 
 Start with `_compaction.py`: old tool results are left out first, then old messages, never a call
-without its result.  `_observations.py` brings one long result within a budget.  The record of a run
+without its result.  `_observations.py` brings one long result within a budget; `_memory.py` keeps
+what later runs recall.  The record of a run
 keeps everything; only what the model is shown is shorter.
 """
 
@@ -12,6 +13,7 @@ from antiphon.memory._compaction import (
     count_tokens,
     summarise_with,
 )
+from antiphon.memory._memory import Memory, MemoryEntry
 from antiphon.memory._observations import (
     Observations,
     SummariseText,
@@ -25,6 +27,8 @@ from antiphon.memory._observations import (
 __all__ = [
     "Compacted",
     "Compaction",
+    "Memory",
+    "MemoryEntry",
     "Observations",
     "SummariseText",
     "compact",

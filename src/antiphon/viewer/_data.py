@@ -20,6 +20,7 @@ from antiphon.messages import (
     dump_json,
 )
 from antiphon.viewer._encoding import Encoding
+from antiphon.viewer._plan import plan_row
 from antiphon.viewer._steps import encoding_row, event_rows, notice, step_rows, usage_row
 from antiphon.viewer._timeline import finite, lanes
 
@@ -73,6 +74,7 @@ def _record_row(record: Record, depth: int) -> JsonObject:
         ],
         "items": conversation_items(trajectory),
         "lanes": lanes(trajectory),
+        "plan": plan_row(trajectory),
         "steps": step_rows(trajectory),
         "events": event_rows(trajectory.events),
         "encodings": [encoding_row(encoding) for encoding in record.encodings],
@@ -97,7 +99,7 @@ def _summary(trajectory: Trajectory) -> JsonObject:
     return {
         "question": next((m.text for m in messages if m.role == "user"), ""),
         "output": trajectory.output,
-        "recorded": bool(trajectory.steps),
+        "recorded": bool(trajectory.steps or trajectory.children),
         "stop_reason": trajectory.stop_reason if trajectory.steps or trajectory.events else "",
         "error": trajectory.error,
         "id": trajectory.id,
@@ -110,7 +112,7 @@ def _summary(trajectory: Trajectory) -> JsonObject:
         "n_calls": sum(len(m.tool_calls) for m in messages),
         "n_invalid": sum(len(m.invalid_tool_calls) for m in messages),
         "n_errors": sum(m.role == "tool" and m.is_error for m in messages),
-        "usage": usage_row(trajectory.usage),
+        "usage": usage_row(trajectory.usage if trajectory.steps else trajectory.total_usage),
         "duration": finite(max(ends, default=None)),
     }
 

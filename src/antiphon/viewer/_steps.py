@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from antiphon.events import (
     ApprovalEvent,
+    AttemptEvent,
     CallDeltaEvent,
     CallEvent,
     CompactionEvent,
@@ -11,14 +12,19 @@ from antiphon.events import (
     Event,
     FeedbackEvent,
     HandoffEvent,
+    InsertionEvent,
     InvalidCallEvent,
     LimitEvent,
+    PlanEvent,
+    ReflectionEvent,
+    ReplanEvent,
     ResultEvent,
     RetryEvent,
     RunEnd,
     RunStart,
     StepEnd,
     StepStart,
+    TaskEvent,
     TextEvent,
     ThinkingEvent,
     Trajectory,
@@ -195,7 +201,21 @@ def notice(event: Event) -> str:
             return ("Approved" if approved else "Refused") + (f": {reason}" if reason else "")
         case FeedbackEvent(text=text):
             return f"Feedback: {text}"
-        case RunEnd(stop_reason="error", error=error):
+        case InsertionEvent(call_id=id, found=found):
+            return f"The result of {id} was put in" if found else f"There is no result {id}"
+        case PlanEvent(state=state, reason=reason):
+            return f"Plan {state}" + (f": {reason}" if reason else "")
+        case TaskEvent(task=id, status=status, reason=reason):
+            said = f"Task {id}: {status.replace('_', ' ')}"
+            return said + (f": {reason}" if reason else "")
+        case ReplanEvent(reason=reason):
+            return f"A new plan is asked for: {reason}"
+        case AttemptEvent(attempt=n, verdict=verdict, score=score, feedback=feedback):
+            said = f"Attempt {n} {verdict}, score {score:g}"
+            return said + (f": {feedback}" if feedback else "")
+        case ReflectionEvent(attempt=n, text=text):
+            return f"Learned from attempt {n}: {text}"
+        case RunEnd(error=error) if error:
             return f"The run ended with an error: {error}"
         case RunEnd(stop_reason=reason) if reason != "answer":
             return f"The run ended: {reason.replace('_', ' ')}"

@@ -53,6 +53,61 @@ function conversation(record) {
   return inParts(record.items, (item) => card(item, record), offer(record), beside(record));
 }
 
+// --- The plan of a run, as a graph
+
+const BOX = { width: 200, height: 56, across: 24, down: 44 };
+
+function svg(tag, attributes, ...children) {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, String(value));
+  node.append(...children);
+  return node;
+}
+
+function shortened(text, n) {
+  return text.length > n ? `${text.slice(0, n - 1)}…` : text;
+}
+
+function planGraph(plan) {
+  const places = new Map();
+  const filled = [];
+  for (const task of plan.tasks) {
+    const column = filled[task.row] || 0;
+    filled[task.row] = column + 1;
+    places.set(task.id, { x: column * (BOX.width + BOX.across), y: task.row * (BOX.height + BOX.down) });
+  }
+  const wide = Math.max(...filled.map((n) => n || 0)) * (BOX.width + BOX.across);
+  const high = filled.length * (BOX.height + BOX.down);
+  const lines = plan.tasks.flatMap((task) => task.needs.filter((id) => places.has(id)).map((id) => {
+    const from = places.get(id), to = places.get(task.id);
+    const x1 = from.x + BOX.width / 2, y1 = from.y + BOX.height, x2 = to.x + BOX.width / 2, y2 = to.y;
+    const half = (y1 + y2) / 2;
+    return svg("path", { class: "need", d: `M${x1},${y1} C${x1},${half} ${x2},${half} ${x2},${y2}` });
+  }));
+  const boxes = plan.tasks.map((task) => {
+    const { x, y } = places.get(task.id);
+    const said = [`${task.id}: ${task.status.replace(/_/g, " ")}`, task.call, task.reason, task.result].filter(Boolean).join("\n");
+    return svg("g", { class: `task ${task.status}`, transform: `translate(${x},${y})` },
+      svg("title", {}, shortened(said, 1000)),
+      svg("rect", { width: BOX.width, height: BOX.height, rx: 8 }),
+      svg("text", { class: "id", x: 12, y: 23 }, shortened(task.id, 22)),
+      svg("text", { x: 12, y: 42 }, shortened(task.what || task.call, 30)));
+  });
+  const graph = svg("svg", {
+    class: "plan", viewBox: `-8 -8 ${wide + 16} ${high + 16}`, width: wide + 16, height: high + 16,
+    role: "img", "aria-label": `A plan of ${plan.tasks.length} tasks`,
+  }, ...lines, ...boxes);
+  const head = ["task", "state", "after", "call", "came of it"];
+  const table = h("table", "", h("thead", "", h("tr", "", head.map((t) => h("th", "", t)))),
+    h("tbody", "", plan.tasks.map((task) => h("tr", "",
+      h("td", "", task.id), h("td", `state ${task.status}`, task.status.replace(/_/g, " ")),
+      h("td", "", task.needs.join(", ")), h("td", "", shortened(task.call || task.what, 200)),
+      h("td", "", shortened(task.reason || task.result, 300))))));
+  return h("div", "",
+    h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Plan" }, graph),
+    h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Tasks of the plan" }, table));
+}
+
 // --- Time
 
 function ticks(end) {
@@ -302,6 +357,7 @@ function hero(record) {
 
 function sections(record) {
   const out = [["Conversation", record.items.filter((i) => i.kind === "message").length, () => conversation(record)]];
+  if (record.plan) out.push(["Plan", record.plan.tasks.length, () => planGraph(record.plan)]);
   if (record.lanes.some((lane) => lane.bars.length)) out.push(["Timeline", null, () => timeline(record, goToStep)]);
   if (record.steps.length) out.push(["Steps", record.steps.length, () => steps(record)]);
   if (record.encodings.length) out.push(["Training", null, () => training(record)]);
