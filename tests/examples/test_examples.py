@@ -166,3 +166,13 @@ def test_the_file_editor_writes_only_what_a_person_agreed_to() -> None:
     refused = [m.text for m in result.messages if m.role == "tool"][1]
     assert "no, it is on Tuesday" in refused
     assert "not executed" in refused
+
+
+def test_the_trip_is_planned_anew_around_the_strike(capsys: pytest.CaptureFixture[str]) -> None:
+    load("plan_a_trip").main()
+
+    printed = capsys.readouterr().out
+    assert "there  failed       trains failed: ValueError: no trains today: strike" in printed
+    assert "sum    skipped      dependency there failed" in printed
+    assert printed.count("back   completed") == 1
+    assert "By bus to Porto and by train back: 46 euros." in printed
