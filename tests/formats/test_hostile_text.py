@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 
 from antiphon.errors import RenderError
-from antiphon.messages import Conversation, Message, TextPart, dump_json
+from antiphon.messages import Conversation, Message, TextPart, ToolCall, dump_json
 from formats.format_cases import VARIANTS, variant
-from formats.format_strategies import conversations
+from formats.format_strategies import MARKS, TOOLS, conversations
 
 
 def _harmless(conversation: Conversation) -> Conversation:
@@ -25,38 +25,47 @@ def _harmless(conversation: Conversation) -> Conversation:
     return Conversation(calm, conversation.tools)
 
 
-@pytest.mark.parametrize("name", VARIANTS)
 @given(conversation=conversations())
-@settings(max_examples=15, deadline=None)
-def test_given_text_makes_no_special_piece(name: str, conversation: Conversation) -> None:
+@settings(max_examples=20, deadline=None)
+def test_given_text_makes_no_special_piece_and_is_given_as_it_is(
+    conversation: Conversation,
+) -> None:
+    """Each message's own text is there, exactly, or as the family quotes it."""
+    harmless = _harmless(conversation)
+    for name in VARIANTS:
+        fmt = variant(name)
+        try:
+            rendered = fmt.render(conversation, generate=True)
+            calm = fmt.render(harmless, generate=True)
+        except RenderError:
+            continue
+
+        marks, wanted = ([p.text for p in r.pieces if p.special] for r in (rendered, calm))
+        assert marks == wanted, name
+        said: dict[int | None, str] = {}
+        for piece in rendered.pieces:
+            if piece.author == "given":
+                said[piece.message] = said.get(piece.message, "") + piece.text
+        for index, message in enumerate(conversation.messages):
+            if message.role in ("user", "tool"):
+                quoted = dump_json(message.text)
+                as_said = (message.text.strip(), quoted, quoted[1:-1].strip())
+                assert said.get(index, "").strip() in as_said, name
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_marks_in_given_text_open_nothing(name: str) -> None:
+    """Every mark of every family, in what a user and a tool say."""
     fmt = variant(name)
-    try:
-        rendered = fmt.render(conversation, generate=True)
-        calm = fmt.render(_harmless(conversation), generate=True)
-    except RenderError:
-        return
+    call = ToolCall("find", {"q": "a"}, "call00000")
+    said = [f"{mark} and" for mark in MARKS]
+    messages = [Message.user("\n".join(said)), Message.assistant(tool_calls=[call])]
+    result = Message.tool(" ".join(said), call_id=call.id, name=call.name)
+    conversation = Conversation((*messages, result), TOOLS)
+
+    rendered = fmt.render(conversation, generate=True)
+    calm = fmt.render(_harmless(conversation), generate=True)
 
     assert [p.text for p in rendered.pieces if p.special] == [
         p.text for p in calm.pieces if p.special
     ]
-
-
-@pytest.mark.parametrize("name", VARIANTS)
-@given(conversation=conversations())
-@settings(max_examples=15, deadline=None)
-def test_given_text_is_given_as_it_is(name: str, conversation: Conversation) -> None:
-    """Each message's own text is there, exactly, or as the family quotes it."""
-    fmt = variant(name)
-    try:
-        rendered = fmt.render(conversation)
-    except RenderError:
-        return
-
-    for index, message in enumerate(conversation.messages):
-        given_text = "".join(
-            p.text for p in rendered.pieces if p.message == index and p.author == "given"
-        )
-        if message.role in ("user", "tool"):
-            quoted = dump_json(message.text)
-            as_said = (message.text.strip(), quoted, quoted[1:-1].strip())
-            assert given_text.strip() in as_said

@@ -29,13 +29,30 @@ MAX_LENGTH = 256  # characters; longer bounds on strings make engines slow and a
 _DIGITS = 20  # of integers, fractions; more than any number that a double or a 64-bit integer needs
 
 _CONTROL = (("\x00", "\x1f"),)
+_HEX = Chars((("0", "9"), ("a", "f"), ("A", "F")))
+_ANY_D = Chars((("d", "d"), ("D", "D")))
+
+
+def code_unit(digit: Chars) -> Node:
+    """Four hexadecimal digits that are no half of a surrogate pair."""
+    ranges = tuple(("e", "f") if r == ("a", "f") else ("E", "F") for r in digit.ranges[1:])
+    below_d = tuple((a, "c" if a == "a" else "C") for a, _ in digit.ranges[1:])
+    any_d = Chars(tuple(("d", "d") if a == "a" else ("D", "D") for a, _ in digit.ranges[1:]))
+    first = Chars((("0", "9"), *below_d, *ranges))
+    return alt(seq(first, Rep(digit, 3, 3)), seq(any_d, Chars((("0", "7"),)), Rep(digit, 2, 2)))
+
+
 STRING_CHAR: Node = Alt(
     (
         Chars((('"', '"'), ("\\", "\\"), *_CONTROL), negated=True),
         seq("\\", Chars(tuple((ch, ch) for ch in '"\\/bfnrt'))),
-        seq("\\u", Rep(Chars((("0", "9"), ("a", "f"), ("A", "F"))), 4, 4)),
+        seq("\\u", code_unit(_HEX)),
+        seq(
+            "\\u", _ANY_D, Chars((("8", "9"), ("a", "b"), ("A", "B"))), Rep(_HEX, 2, 2),
+            "\\u", _ANY_D, Chars((("c", "f"), ("C", "F"))), Rep(_HEX, 2, 2),
+        ),
     )
-)
+)  # fmt: skip
 _DIGIT = Chars((("0", "9"),))
 _UNSIGNED = alt(Lit("0"), seq(Chars((("1", "9"),)), Rep(_DIGIT, 0, _DIGITS - 1)))
 _FRACTION = seq(".", Rep(_DIGIT, 1, _DIGITS))

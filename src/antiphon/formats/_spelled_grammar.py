@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from antiphon.formats._grammar import Chars, Lit, Node, Rep, Rules, alt, seq
-from antiphon.formats._schema_grammar import SchemaMaker
+from antiphon.formats._schema_grammar import SchemaMaker, code_unit
 from antiphon.messages import ToolSpec
 
 
@@ -139,12 +139,13 @@ def quoted(quote: str, *, escapes: str) -> Node:
         escapes: What may follow a backslash.
     """
     special = ((quote, quote), ("\\", "\\"), ("\x00", "\x1f"))
-    hexes = (("0", "9"), ("a", "f"))
+    digit = Chars((("0", "9"), ("a", "f")))
     char = alt(
         Chars(special, negated=True),
         seq("\\", Chars(tuple((ch, ch) for ch in escapes))),
-        seq("\\x", Rep(Chars(hexes), 2, 2)),
-        seq("\\u", Rep(Chars(hexes), 4, 4)),
-        seq("\\U", Rep(Chars(hexes), 8, 8)),
+        seq("\\x", Rep(digit, 2, 2)),
+        seq("\\u", code_unit(digit)),
+        seq("\\U000", Chars((("1", "9"), ("a", "f"))), Rep(digit, 4, 4)),
+        seq("\\U0010", Rep(digit, 4, 4)),
     )
     return seq(quote, Rep(char), quote)

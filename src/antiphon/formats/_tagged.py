@@ -36,7 +36,7 @@ _STRING = frozenset({"string"})
 _OTHERS = ALL - _STRING
 _PLAIN_KEY = re.compile(r"[A-Za-z_][\w.-]*")
 _MAY_BE_JSON = re.compile(r"""\s*(?:["'\[{(]|-?[0-9.]|[tfnTFN])""")
-_CDATA, _CDATA_END = "<![CDATA[", "]]>"
+CDATA, CDATA_END = "<![CDATA[", "]]>"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -204,7 +204,7 @@ class Tagged:
                 p.note("missing_tag")
         allowed = self._allowed(found, spec, key)
         end = marks.end
-        if self.cdata and (yield from c.take(_CDATA)):
+        if self.cdata and (yield from c.take(CDATA)):
             allowed = allowed if allowed - _STRING else _STRING
             end = marks.cdata_end
         elif end.padded:
@@ -265,7 +265,7 @@ class Tagged:
         if not isinstance(value, str):
             return str(value) if kind_of(value) in self.python else dump_json(value)
         if self.cdata and re.search(r"[<&\n]", value):
-            return f"{_CDATA}{value}{_CDATA_END}"
+            return f"{CDATA}{value}{CDATA_END}"
         return value
 
     def _attribute(self, text: str) -> str:
@@ -391,8 +391,8 @@ def _marks(tags: Tagged) -> _Marks:
         value=tags.value.strip(),
         value_close=value_close,
         end=end(value_close),
-        cdata_end=end(_CDATA_END + value_close),
-        inner=re.compile("|".join(re.escape(m) for m in (value_close, key, over, _CDATA))),
+        cdata_end=end(CDATA_END + value_close),
+        inner=re.compile("|".join(re.escape(m) for m in (value_close, key, over, CDATA))),
     )
 
 

@@ -23,8 +23,8 @@ from antiphon.formats._grammar import (
     seq,
 )
 from antiphon.formats._pattern import pattern_node
-from antiphon.formats._schema_grammar import SchemaMaker, rule_name
-from antiphon.formats._tagged import Tagged
+from antiphon.formats._schema_grammar import SchemaMaker, code_unit, rule_name
+from antiphon.formats._tagged import CDATA, Tagged
 from antiphon.formats._typing import kind_of, kinds
 from antiphon.messages import ToolSpec
 
@@ -33,7 +33,7 @@ _PYTHON_CHAR: Node = alt(
     Chars((("'", "'"), ("\\", "\\"), ("\x00", "\x1f")), negated=True),
     seq("\\", Chars(tuple((ch, ch) for ch in "'\\nrt"))),
     seq("\\x", Rep(Chars((("0", "9"), ("a", "f"))), 2, 2)),
-    seq("\\u", Rep(Chars((("0", "9"), ("a", "f"))), 4, 4)),
+    seq("\\u", code_unit(Chars((("0", "9"), ("a", "f"))))),
 )
 
 
@@ -140,7 +140,7 @@ def _values(
     )
     found: list[tuple[str, Node]] = []
     if not allowed or "string" in allowed:
-        found.append(("string", _string(tags, schema, path, json)))
+        found.append(("string", _string(_breaks(tags, spec), schema, path, json)))
     if not allowed and tags.types != "schema":
         found.append(("object", json.any_value()))
     for kind in sorted(allowed - {"string"}):
@@ -166,7 +166,19 @@ def _only(schema: Any, kind: str, root: Mapping[str, Any]) -> Any:
     return fields
 
 
-def _string(tags: Tagged, schema: Any, path: str, maker: SchemaMaker) -> Node:
+def _breaks(tags: Tagged, spec: ToolSpec) -> tuple[str, ...]:
+    """Texts that a string must not hold, because the parser ends it there: see `ValueEnd`."""
+    keys = cast("Mapping[str, Any]", spec.parameters.get("properties") or {})
+    opened = tags.keyed.partition("{type}")[0]
+    return (
+        tags.value_close.strip(),
+        tags.call_close.strip() or tags.close.strip(),
+        *(f"{tags.key.strip()}{key}{opened}".rstrip() for key in keys),
+        *((CDATA,) if tags.cdata else ()),
+    )
+
+
+def _string(breaks: tuple[str, ...], schema: Any, path: str, maker: SchemaMaker) -> Node:
     """A string as it stands between its marks."""
     fields: Mapping[str, Any] = (
         cast("Mapping[str, Any]", schema) if isinstance(schema, Mapping) else {}
@@ -182,8 +194,7 @@ def _string(tags: Tagged, schema: Any, path: str, maker: SchemaMaker) -> Node:
             return node
         maker.unheld(path, "pattern")
     maker.unheld(path, *(word for word in _BOUNDS if word in fields))
-    mark = tags.value_close
-    return Free((mark if mark.startswith("\n") else mark.strip(),))
+    return Free(breaks)
 
 
 def _escapes(node: Node) -> bool:
