@@ -11,10 +11,14 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, cast
 
+import format_pages
 from antiphon.formats import get_format, list_formats
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *(p for p in sorted((ROOT / "docs").rglob("*.md")) if p.parent != format_pages.FOLDER),
+]
 _TABLE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -70,6 +74,12 @@ def main(argv: list[str]) -> int:
         if new != page:
             behind.append(path)
             if "--check" not in argv:
+                path.write_text(new, "utf-8")
+    for path, new in format_pages.pages().items():
+        if not path.exists() or path.read_text("utf-8") != new:
+            behind.append(path)
+            if "--check" not in argv:
+                path.parent.mkdir(exist_ok=True)
                 path.write_text(new, "utf-8")
     for path in behind:
         print(f"{path.relative_to(ROOT)}: {'behind' if '--check' in argv else 'written'}")

@@ -13,10 +13,10 @@ def _harmless(conversation: Conversation) -> Conversation:
     """The same conversation with a harmless word for what people and tools say."""
     calm = tuple(
         m
-        if m.role == "assistant"
+        if m.role == "assistant" or (m.role == "system" and "think" in m.text)  # SmolLM3's switch
         else Message(
             m.role,
-            (TextPart("word"),) if m.text.strip() else (),
+            (TextPart("word" if m.text.strip() else m.text),) if m.text else (),
             tool_call_id=m.tool_call_id,
             name=m.name,
         )

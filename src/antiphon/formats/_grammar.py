@@ -111,7 +111,7 @@ def automaton(free: Free) -> tuple[list[str], dict[str, list[tuple[Chars, str]]]
     """
     marks = tuple(mark for mark in free.without if mark)
     known = {mark[:i] for mark in marks for i in range(len(mark))} | {""}
-    states = sorted(known, key=len)
+    states = sorted(sorted(known), key=len)
     letters = sorted({ch for mark in marks for ch in mark})
     moves: dict[str, list[tuple[Chars, str]]] = {}
     for state in states:

@@ -565,9 +565,12 @@ class Parser:
 
     def _skip(self, marks: tuple[str, ...]) -> Reading[None]:
         c = self.c
-        if not marks:
+        while not marks:
             c.rest()
-        while marks:
+            if c.closed:
+                return
+            yield
+        while True:
             found = [(at, mark) for mark in marks if (at := c.text.find(mark, c.pos)) >= 0]
             if found:
                 at, mark = min(found)
@@ -670,9 +673,21 @@ def _load(text: str) -> JsonObject:
 
 
 def suspicious(syntax: Syntax, text: str) -> bool:
-    """Whether a text holds anything that the engine could take for a mark, or begins like a
-    call."""
-    return _suspects(syntax).search(text) is not None
+    """Whether a text holds anything that the engine could take for a mark, begins like a call, or
+    ends like a mark begins."""
+    if _suspects(syntax).search(text) is not None:
+        return True
+    prefixes, last, longest = _beginnings(syntax)
+    if text[-1:] not in last:
+        return False
+    return any(text[-size:] in prefixes for size in range(1, min(longest, len(text) + 1)))
+
+
+@lru_cache(maxsize=256)
+def _beginnings(syntax: Syntax) -> tuple[frozenset[str], frozenset[str], int]:
+    """What marks begin with, the characters that these end with, and the longest mark's length."""
+    table = _table(syntax, False, False)
+    return table.prefixes, frozenset(prefix[-1] for prefix in table.prefixes), table.longest
 
 
 @lru_cache(maxsize=256)

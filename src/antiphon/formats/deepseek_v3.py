@@ -38,6 +38,7 @@ class DeepSeekV3(Family):
     aliases = {"deepseekv3": {}, "deepseek_v3_0324": {}}
     signs = ("<｜tool▁outputs▁begin｜>", "is_last_user")
     stop = (ds.EOS,)
+    prefix_stable = False  # a question right behind results leaves their block open
     specials = ds.SPECIALS
 
     @property

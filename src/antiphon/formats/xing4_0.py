@@ -135,7 +135,7 @@ class Xing40(Family):
     def _assistant(self, w: Writer, conversation: Conversation, index: int, *, shows: bool) -> None:
         given = conversation.messages[index]
         split = inline_reasoning(given)
-        reasoning = split.reasoning if shows else ""
+        reasoning = split.reasoning.strip("\n") if shows else ""
         message = with_parts(split, reasoning=reasoning, text=split.text)
         if message is not given:
             w.changed.append(index)
