@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from antiphon.cli import main
-from antiphon.cli._training import encode_for_view, read_format
+from antiphon.cli._training import encode_for_view
 from antiphon.errors import EncodeError, UnknownNameError, UsageError
 from antiphon.events import Trajectory
-from antiphon.formats import describe, get_format
+from antiphon.formats import describe, get_format, read_format
 from antiphon.messages import Conversation, Message
 
 TALK = Trajectory(

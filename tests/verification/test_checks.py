@@ -9,11 +9,14 @@ from typing import Any
 
 import pytest
 
+from antiphon.agent import Agent
 from antiphon.evaluation import Library
 from antiphon.evaluation._desk import first_state
+from antiphon.formats import read_format
 from antiphon.messages import Conversation, Message, ToolCall, ToolSpec, conversation_to_row
 from antiphon.models import ScriptedModel
 from antiphon.synthesis import SynthConfig, TaskTools, config_from, synthesize
+from antiphon.tools.builtin import get_weather
 from antiphon.verification import (
     Judge,
     Sample,
@@ -202,6 +205,25 @@ def test_a_number_that_nobody_said_is_pointed_at():
     found = list(check_answers(Sample.read(conversation_to_row(Conversation(messages)))))
 
     assert [(v.outcome, v.reason) for v in found] == [("unsure", "1,234 stands nowhere before")]
+
+
+@pytest.mark.parametrize("format", ["hermes", "smollm2(compact=True)", "qwen3"])
+def test_the_text_of_a_step_is_read_again_by_its_format(format: str):
+    made = ToolCall("get_weather", {"city": "Lima"})
+    text = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Lima"}}\n</tool_call>'
+    if format.startswith("smollm2"):
+        text = '<tool_call>[{"name": "get_weather", "arguments": {"city": "Lima"}}]</tool_call>'
+    model = ScriptedModel([text, "Sunny."], format=read_format(format))
+    run = Agent(model=model, tools=[get_weather]).run_sync("Weather in Lima?").trajectory
+    row = json.loads(run.to_json())
+    other = copy.deepcopy(row)
+    other["messages"][1]["tool_calls"][0]["function"]["arguments"] = {"city": "Rome"}
+
+    right, wrong = (list(check_format(Sample.read(r))) for r in (row, other))
+
+    assert run.steps[0].completion.message.without_ids().tool_calls == (made,)
+    assert [v.outcome for v in right if v.check == "parse"] == ["pass"]
+    assert [v.outcome for v in wrong if v.check == "parse"] == ["fail"]
 
 
 # ---- tests of the user's -----------------------------------------------------------------------

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any
 
-from antiphon.cli._training import read_format, tokenizer_of
+from antiphon.cli._training import tokenizer_of
 from antiphon.datasets import RowFile, iter_rows
 from antiphon.encode import Tokenizer, load_tokenizer
 from antiphon.errors import DataError, UsageError
 from antiphon.events import Trajectory
+from antiphon.formats import read_format
 from antiphon.train import (
     Rollout,
     TokenAudit,

@@ -5,21 +5,18 @@ its own for the length of the encoding, and neighbours that are alike are shown 
 weights come from the same `Encoder` either way.
 """
 
-import ast
 import codecs
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 from unicodedata import normalize
 
 from antiphon.datasets import conversations_of
 from antiphon.encode import Encoder, LossPolicy, Tokenizer, load_tokenizer
-from antiphon.errors import EncodeError, UnknownNameError, UsageError, clip
+from antiphon.errors import EncodeError, UnknownNameError, clip
 from antiphon.events import Trajectory
-from antiphon.formats import Format, Piece, get_format
+from antiphon.formats import Piece, read_format
 from antiphon.messages import Conversation, ImagePart
 from antiphon.models._catalog import card_named
 from antiphon.models._weights import find
@@ -72,28 +69,6 @@ class _OneToken:
     def n_tokens(self, image: ImagePart) -> int:
         """One, whatever the image."""
         return 1
-
-
-def read_format(text: str) -> Format:
-    """A Format from its description in a record, such as ``qwen3(thinking=False)``.
-
-    Raises:
-        UsageError: There is no such format or variant.
-    """
-    match = re.fullmatch(r"([^()]+)\((.*)\)", text)
-    return get_format(match[1], **_variants(match[2], text)) if match else get_format(text)
-
-
-def _variants(words: str, text: str) -> dict[str, Any]:
-    try:
-        call = ast.parse(f"variants({words})", mode="eval").body
-        if not isinstance(call, ast.Call) or call.args:
-            raise ValueError(words)
-        return {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
-    except (SyntaxError, ValueError) as error:
-        raise UsageError(
-            f"no format {clip(text)}; write it as name(variant=value), all by name"
-        ) from error
 
 
 def tokenizer_of(trajectory: Trajectory) -> str:

@@ -11,7 +11,6 @@ from typing import Any, get_args
 
 from antiphon.cli._encoding_options import read_policy, read_variants
 from antiphon.cli._main import Subparsers
-from antiphon.cli._training import read_format
 from antiphon.datasets import iter_lines, read_line, read_rows
 from antiphon.encode import (
     EncodedRows,
@@ -23,7 +22,7 @@ from antiphon.encode import (
     load_tokenizer,
 )
 from antiphon.errors import DataError, MissingExtraError, UsageError, clip
-from antiphon.formats import Format, get_format
+from antiphon.formats import Format, get_format, read_format
 from antiphon.train import TrainReport, TrainSettings, export_adapter, held_out_rows, train
 from antiphon.train._model import source_of
 from antiphon.train._settings import Dtype

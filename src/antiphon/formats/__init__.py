@@ -5,6 +5,7 @@ streaming parser that every family's table runs on, `_readers.py` and `_values.p
 inside calls, `_grammar.py` makes what constrained decoding may write.
 """
 
+from antiphon.formats._described import read_format
 from antiphon.formats._detect import detect_format
 from antiphon.formats._example import example_conversation
 from antiphon.formats._grammar import Grammar
@@ -33,4 +34,5 @@ __all__ = [
     "example_conversation",
     "get_format",
     "list_formats",
+    "read_format",
 ]
