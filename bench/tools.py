@@ -43,12 +43,15 @@ async def search_async(query: str, limit: int, threshold: float, exact: bool) ->
 
 
 async def per_second(call: Callable[[], Awaitable[object]], n_calls: int) -> int:
-    """Calls per CPU-second."""
+    """Calls per CPU-second, in the best of five parts: what else the machine does only adds."""
     await call()
-    started = time.process_time()
-    for _ in range(n_calls):
-        await call()
-    return int(n_calls / (time.process_time() - started))
+    rate = 0.0
+    for _ in range(5):
+        started = time.process_time()
+        for _ in range(n_calls // 5):
+            await call()
+        rate = max(rate, n_calls // 5 / (time.process_time() - started))
+    return int(rate)
 
 
 async def calls() -> None:
@@ -108,11 +111,13 @@ def fresh_function() -> Callable[..., str]:
 
 def schemas() -> None:
     """Schemas of fresh functions with four scalar parameters."""
-    functions = [fresh_function() for _ in range(2_000)]
-    started = time.process_time()
-    for function in functions:
-        json.dumps(tool(function).spec.to_openai())
-    rate = int(len(functions) / (time.process_time() - started))
+    rate = 0
+    for _ in range(8):
+        functions = [fresh_function() for _ in range(500)]
+        started = time.process_time()
+        for function in functions:
+            json.dumps(tool(function).spec.to_openai())
+        rate = max(rate, int(len(functions) / (time.process_time() - started)))
     print(f"schemas per CPU-second{'':<35}{rate:>10,}")
 
 

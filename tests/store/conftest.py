@@ -30,7 +30,8 @@ def server_user() -> dict[str, Any]:
     """Who runs the server: it refuses to be run by root."""
     if os.geteuid() != 0:
         return {}
-    user = pwd.getpwnam("postgres")
+    known = {entry.pw_name: entry for entry in pwd.getpwall()}
+    user = known.get("postgres") or known["nobody"]
     return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
 
 

@@ -6,6 +6,7 @@ import contextlib
 import json
 import signal
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
@@ -168,15 +169,17 @@ class Session:
         self._session = session
         self.run: Run | None = None
         self._is_running = self._is_terminated = False
-        self._before: Any = signal.SIG_DFL
+        self._before: Any = None
 
     def __enter__(self) -> "Session":
         self._runner.__enter__()
-        self._before = signal.signal(signal.SIGTERM, self._terminate)
+        if threading.current_thread() is threading.main_thread():  # signals reach no other
+            self._before = signal.signal(signal.SIGTERM, self._terminate)
         return self
 
     def __exit__(self, *error: object) -> None:
-        signal.signal(signal.SIGTERM, self._before)
+        if self._before is not None:
+            signal.signal(signal.SIGTERM, self._before)
         self._runner.close()
 
     def _terminate(self, number: int, frame: object) -> None:
