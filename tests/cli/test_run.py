@@ -6,6 +6,7 @@ import pty
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -182,9 +183,16 @@ def test_a_call_that_needs_a_person_is_not_executed_without_a_terminal(
     assert "pay(amount=5) needs a person's consent" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("sent", "code", "interrupts"),
+    [
+        (signal.SIGINT, 130, signal.SIG_DFL),
+        (signal.SIGTERM, 143, signal.SIG_DFL),
+        (signal.SIGTERM, 143, signal.SIG_IGN),  # a shell's command in the background
+    ],
+)
 def test_a_stopped_command_leaves_a_readable_record_and_no_process(
-    sent: signal.Signals, code: int, tmp_path: Path
+    sent: signal.Signals, code: int, interrupts: signal.Handlers, tmp_path: Path
 ) -> None:
     tools = tmp_path / "mine.py"
     tools.write_text(
@@ -197,6 +205,7 @@ def test_a_stopped_command_leaves_a_readable_record_and_no_process(
         [sys.executable, "-m", "antiphon", "run", "Q", *options],
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=partial(signal.signal, signal.SIGINT, interrupts),
     )
     assert process.stderr is not None
     while "hang()" not in process.stderr.readline():

@@ -168,7 +168,8 @@ class Session:
         self._store = store
         self._session = session
         self.run: Run | None = None
-        self._is_running = self._is_terminated = False
+        self._task: asyncio.Task[Any] | None = None
+        self._is_terminated = False
         self._before: Any = None
 
     def __enter__(self) -> "Session":
@@ -185,9 +186,10 @@ class Session:
     def _terminate(self, number: int, frame: object) -> None:
         """Stop as Ctrl-C does, so that what there is can still be written."""
         self._is_terminated = True
-        if not self._is_running:
+        if self._task is None:
             raise SystemExit(TERMINATED)
-        signal.raise_signal(signal.SIGINT)
+        # Not by SIGINT: a shell has a command in the background ignore that one.
+        self._runner.get_loop().call_soon_threadsafe(self._task.cancel)
 
     def close(self, model: Model) -> None:
         """Give back what a model holds."""
@@ -235,17 +237,17 @@ class Session:
 
     def _follow(self, run: Run) -> RunResult:
         self.run = run
-        self._is_running = True
         try:
             return self._runner.run(self._events(run))
-        except KeyboardInterrupt:
+        except asyncio.CancelledError:
             if self._is_terminated:
                 raise SystemExit(TERMINATED) from None
             raise
         finally:
-            self._is_running = False
+            self._task = None
 
     async def _events(self, run: Run) -> RunResult:
+        self._task = asyncio.current_task()
         with contextlib.suppress(RunError):  # the result says it, too
             async for event in run:
                 self._show(event)
