@@ -85,13 +85,15 @@ async def running(command: list[str], port: int) -> AsyncIterator[subprocess.Pop
     """A server process, from when its port is open until the end of the block."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        for _ in range(1200):
+        for _ in range(4000):
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", port)) == 0:
                     break
             if process.poll() is not None:
                 raise SystemExit(f"it ended with {process.returncode}: {shlex.join(command)}")
             await asyncio.sleep(0.1)
+        else:
+            raise SystemExit(f"it did not open port {port}: {shlex.join(command)}")
         yield process
     finally:
         process.terminate()

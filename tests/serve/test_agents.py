@@ -298,3 +298,23 @@ def test_a_run_that_cannot_be_meant_is_refused(body: dict[str, Any]) -> None:
     got = with_clerk(lambda client: client.post("/v1/agent/runs", body))
 
     assert got.status == 400
+
+
+def test_no_name_of_a_session_leads_to_that_of_a_key(tmp_path: Path) -> None:
+    """A store may outlive the keys that its runs came with."""
+
+    async def go() -> tuple[int, list[Any]]:
+        keys = ("key-of-alice",)
+        alice = {"Authorization": f"Bearer {keys[0]}"}
+        store = open_store(tmp_path / "runs.db")
+        async with clerk("for alice", store=store, keys=keys) as client:
+            await client.post("/v1/agent/runs", {"input": "x", "session": "s"}, headers=alice)
+        kept_as = store.runs()[0].session
+        async with clerk("mine", store=store) as client:
+            refused = await client.post("/v1/agent/runs", {"input": "y", "session": kept_as})
+            await client.post("/v1/agent/runs", {"input": "y", "session": "s"})
+            listed = (await client.get("/v1/agent/runs")).json["data"]
+        store.close()
+        return refused.status, [row["question"] for row in listed]
+
+    assert asyncio.run(go()) == (400, ["y"])

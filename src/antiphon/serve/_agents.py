@@ -46,6 +46,7 @@ from antiphon.messages import (
 from antiphon.models import ModelOutput, ModelSettings, Retry
 from antiphon.serve._chat import read_messages
 from antiphon.serve._fields import Fields
+from antiphon.serve._guard import OWNER
 from antiphon.serve._refusal import Refusal, bad
 from antiphon.serve._wire import event
 from antiphon.store import RunInfo, Store
@@ -135,6 +136,8 @@ class AgentRuns:
         if any(message.role == "system" for message in messages):
             raise bad("the agent has its own instructions; send no system message", "input")
         session = fields.text("session", "") or f"s{secrets.token_hex(8)}"
+        if not owner and session.startswith(OWNER):
+            raise fields.refuse("session", f"a name that does not begin with {OWNER!r}")
         metadata = {"owner": owner, "session": session}
         return self.agent.run(
             messages, metadata=metadata, store=self._store, session=_kept_as(session, owner)
@@ -166,7 +169,7 @@ class AgentRuns:
             found = await asyncio.to_thread(self._store.load, id)
         except UnknownNameError as error:
             raise _no_run(id) from error
-        if found.metadata.get("owner") != owner:
+        if found.metadata.get("owner", "") != owner:
             raise _no_run(id)
         return _told(found)
 
@@ -176,7 +179,7 @@ class AgentRuns:
         # Others' runs are among the newest, too; they are passed over.
         most = limit if kept_as is not None or not owner else limit * 20
         infos = await asyncio.to_thread(self._store.runs, session=kept_as, limit=most)
-        own = [info for info in infos if info.session.startswith(f"{owner}/")]
+        own = [info for info in infos if _is_of(info, owner)]
         return [self._info_row(info, owner) for info in own[:limit]]
 
     def _info_row(self, info: RunInfo, owner: str) -> JsonValue:
@@ -185,7 +188,7 @@ class AgentRuns:
             status = "broken_off"
         return {
             "id": info.id,
-            "session": info.session.removeprefix(f"{owner}/"),
+            "session": info.session.removeprefix(_kept_as("", owner)),
             "agent": info.agent,
             "question": info.question,
             "created": info.created,
@@ -220,8 +223,14 @@ class AgentRuns:
 
 
 def _kept_as(session: str, owner: str) -> str:
-    """A session's name in the store: nobody's is another's, whatever it is called."""
-    return f"{owner}/{session}"
+    """A session's name in the store: no key's is another's, whatever it is called."""
+    return f"{owner}/{session}" if owner else session
+
+
+def _is_of(info: RunInfo, owner: str) -> bool:
+    if owner:
+        return info.session.startswith(f"{owner}/")
+    return not info.session.startswith(OWNER)
 
 
 def _no_run(id: str) -> Refusal:

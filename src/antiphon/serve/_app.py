@@ -345,10 +345,8 @@ class App:
             try:
                 async with self.in_time():
                     async for choice, piece in pieces:
-                        if isinstance(piece, Restart):
-                            if sent.is_open:
-                                raise _broke_off()
-                            continue
+                        if isinstance(piece, Restart):  # what was sent cannot be taken back
+                            raise _broke_off()
                         if isinstance(piece, End):
                             self.count(piece.completion)
                         await sent.write(writer.piece(piece, choice))

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from antiphon.serve._fields import read_object
 from antiphon.serve._metrics import Metrics
-from antiphon.serve._refusal import Refusal, bad
+from antiphon.serve._refusal import Refusal
 from antiphon.serve._settings import ServeSettings, is_loopback
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 access_log = logging.getLogger("antiphon.serve.access")
 COOKIE = "antiphon_session"
+OWNER = "key-"
+"""What the name of a key's owner begins with."""
 _MAX_SESSIONS = 4096
 
 
@@ -90,7 +92,7 @@ class Guard:
         found = None
         for known in self._settings.keys:  # all of them: no time tells which
             if hmac.compare_digest(key.encode("utf-8", "replace"), known.encode()):
-                found = f"key-{hashlib.sha256(known.encode()).hexdigest()[:16]}"
+                found = f"{OWNER}{hashlib.sha256(known.encode()).hexdigest()[:16]}"
         return found
 
     def _check_origin(self, request: "web.Request") -> None:
@@ -186,13 +188,3 @@ def _check_host(request: "web.Request") -> None:
 
 def _too_large(limit: int) -> Refusal:
     return Refusal(413, f"the body is larger than {limit:,} bytes", "request_too_large")
-
-
-def known_method(request: "web.Request") -> None:
-    """Refuse a method that nothing here knows.
-
-    Raises:
-        Refusal: It is one.
-    """
-    if request.method not in ("GET", "HEAD", "POST", "DELETE", "OPTIONS"):
-        raise bad("no such method")

@@ -6,7 +6,7 @@ import signal
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from antiphon.agent import Agent
 from antiphon.errors import MissingExtraError, UsageError
@@ -24,6 +24,19 @@ _log = logging.getLogger(__name__)
 
 _LAST_SECONDS = 0.5
 """For what is still going on when all answers have ended, or had their time."""
+
+
+@runtime_checkable
+class Loads(Protocol):
+    """A model that can be loaded before it is asked."""
+
+    async def load(self) -> None:
+        """Load it now.
+
+        Raises:
+            ModelError: It cannot be loaded.
+        """
+        ...
 
 
 class Server:
@@ -61,7 +74,10 @@ class Server:
             raise UsageError(f"a server needs models with names of their own, got {what}")
         aliases = dict.fromkeys(self.settings.aliases, names[0])
         answers = agent or Agent(name="assistant", model=served[0].model)
-        runs = AgentRuns(answers, SqliteStore(":memory:") if store is None else store)
+        self._memory: SqliteStore | None = None
+        if store is None:
+            store = self._memory = SqliteStore(":memory:")
+        runs = AgentRuns(answers, store)
         self.app = App(ServedModels(served, aliases), self.settings, runs)
         self.url = ""
         """Where it listens, once it does."""
@@ -69,13 +85,19 @@ class Server:
 
     @asynccontextmanager
     async def listening(self) -> AsyncGenerator["Server"]:
-        """Listen; on the way out, answers that have begun are finished first.
+        """Listen, once; on the way out, answers that have begun are finished first.
+
+        A model in this process is loaded before, so that what is wrong with it is told here.
 
         Raises:
             UsageError: The address cannot be had.
+            ModelError: A model cannot be loaded.
         """
         runner = await self._runner()
         try:
+            for one in self.app.models.served.values():
+                if isinstance(one.model, Loads):
+                    await one.model.load()
             listener = await self._listen(runner)
             try:
                 yield self
@@ -86,6 +108,8 @@ class Server:
             for timer in self._heads.values():
                 timer.cancel()
             await self.app.models.close()
+            if self._memory is not None:
+                self._memory.close()
 
     async def run(self, listens: Callable[[], None] = lambda: None) -> None:
         """Listen until SIGINT or SIGTERM.
