@@ -4,8 +4,8 @@ from typing import Any
 
 from antiphon.agent import Agent
 from antiphon.events import InsertionEvent, Trajectory
-from antiphon.memory import Observations, n_tokens
-from antiphon.messages import Message, ToolCall
+from antiphon.memory import Compaction, Observations, n_tokens
+from antiphon.messages import Message, TextPart, ToolCall
 from antiphon.models import ScriptedModel
 from antiphon.store import SqliteStore
 from antiphon.tools import tool
@@ -113,6 +113,32 @@ def test_a_model_summarises_with_the_question_and_its_call_is_recorded() -> None
     assert "What is in the log?" in summariser.conversations[0].messages[-1].text
     assert [c.metadata["role"] for c in result.trajectory.children] == ["summariser"]
     assert result.usage.n_requests == 3
+
+
+def test_a_hundred_steps_stay_within_a_context_and_what_was_pinned_stays() -> None:
+    def go_on(_conversation: Any) -> Message:
+        n = len(model.conversations)
+        return Message.assistant("done") if n == 99 else call("log", f"c{n}")
+
+    model = ScriptedModel(go_on)
+    agent = Agent(
+        model=model,
+        tools=[log],
+        max_steps=100,
+        observations=Observations(max_tokens=300),
+        compaction=Compaction(2000, keep_steps=2),
+    )
+    rule = Message("user", (TextPart("RULE: never pay"),), metadata={"pinned": True})
+
+    result = agent.run_sync([Message.user("TASK: read the log"), rule])
+
+    assert (result.output, len(result.trajectory.steps)) == ("done", 100)
+    for conversation in model.conversations:
+        texts = [m.text for m in conversation.messages]
+        assert {"TASK: read the log", "RULE: never pay"} <= set(texts)
+        assert n_tokens("".join(texts)) <= 2600
+        called = {c.id for m in conversation.messages for c in m.tool_calls}
+        assert called == {m.tool_call_id for m in conversation.messages if m.role == "tool"}
 
 
 def test_a_placeholder_takes_the_whole_result_and_training_sees_what_was_written() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from antiphon.agent import Agent, Guardrail, Stop
+from antiphon.agent import Agent, Guardrail, Retrieve, Stop
 from antiphon.errors import ModelError, UsageError
 from antiphon.events import (
     ApprovalEvent,
@@ -26,6 +26,7 @@ from antiphon.strategies import (
     Plan,
     PlanAndExecute,
     Review,
+    Task,
     model_calls,
     run_in_virtual_time,
 )
@@ -429,6 +430,48 @@ def test_a_guardrail_of_the_agent_looks_at_the_answer_of_a_plan() -> None:
     result = PlanAndExecute(Agent(model=model, guardrails=[check])).run_sync("go")
 
     assert result.stop_reason == "refused"
+
+
+def test_results_of_tasks_are_put_into_the_answer_whole() -> None:
+    model = ScriptedModel([planned(step("a", q="$$")), "It says: {{result:a}} {{result:z}}"])
+    agent = Agent(model=model, tools=Desk().tools(), insert_results=True)
+
+    result = PlanAndExecute(agent).run_sync("go")
+
+    assert result.output == "It says: found $ {{result:z}}"
+    joiner = result.trajectory.children[-1]
+    assert joiner.output == "It says: {{result:a}} {{result:z}}"
+
+
+def test_a_planner_is_told_of_the_tools_that_fit_where_there_are_many() -> None:
+    many = [tool(Desk().look, name=f"svc_{n}", description=f"Service {n}.") for n in range(60)]
+    model = ScriptedModel([planned(step("a")), "done"])
+    agent = Agent(model=model, tools=[*many, *Desk().tools()], select=Retrieve(k=3))
+
+    result = PlanAndExecute(agent).run_sync("look something up")
+
+    told = model.conversations[0].messages[0].text
+    assert (result.output, "- look(" in told, told.count("svc_") <= 6) == ("done", True, True)
+
+
+@pytest.mark.parametrize("idempotent", [True, False])
+def test_a_task_in_words_that_broke_off_is_done_again_only_if_that_is_harmless(
+    idempotent: bool,
+) -> None:
+    desk = Desk()
+    row = Plan("g", (Task("w", prompt="pay"),)).to_row()
+    broken = Trajectory(
+        Conversation((Message.user("go"),)),
+        events=(PlanEvent("proposed", row), TaskEvent("w", "in_progress")),
+        stop_reason="cancelled",
+        id="r1",
+    )
+    answers = ["paid", "done"] if idempotent else [planned(step("b")), "done"]
+    agent = Agent(model=ScriptedModel(answers), tools=[tool(desk.look, idempotent=idempotent)])
+
+    result = PlanAndExecute(agent).resume(broken).wait()
+
+    assert (result.output, desk.done) == ("done", [] if idempotent else ["b"])
 
 
 def test_a_record_survives_its_file() -> None:

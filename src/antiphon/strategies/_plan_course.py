@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any, cast
 from antiphon.agent import Again, Agent, Guardrail, RunResult
 from antiphon.agent._calls import UNKNOWN_OUTCOME
 from antiphon.agent._hooks import Stopped
+from antiphon.agent._insertion import insert_results
 from antiphon.agent._start import Start
 from antiphon.errors import PlanError, RunError
 from antiphon.events import (
+    InsertionEvent,
     LimitEvent,
     PlanEvent,
     ReplanEvent,
@@ -40,11 +42,12 @@ from antiphon.strategies._prompts import (
     executor_request,
     joiner_request,
     planner_request,
+    text_of_value,
 )
 from antiphon.strategies._references import ReferenceFailed, substitute
 from antiphon.strategies._roles import asks_to_replan, joiner_of, planner_of
 from antiphon.strategies._schedule import Lanes, Schedule
-from antiphon.strategies._strategy import Runnable, Shown
+from antiphon.strategies._strategy import Runnable, Shown, root_of
 from antiphon.strategies._tool_tasks import Waits, call_tool
 from antiphon.strategies._written import Written
 from antiphon.tools import RunContext, Tool
@@ -107,7 +110,7 @@ class PlanCourse(StrategyCourse):
                     self.pending = result.pending
                     return "pending"
                 if not asks_to_replan(result):
-                    return self._ended_with(result)
+                    return await self._ended_with(result)
                 reason = str(result.value)
             if self.how.replan == "each_task" and self.n_plans > self.how.max_tasks:
                 return await self._give_up(reason)
@@ -136,13 +139,24 @@ class PlanCourse(StrategyCourse):
         self.reason = f"no answer after {limit} replans: {reason}"
         return "failed"
 
-    def _ended_with(self, result: RunResult) -> RunStopReason:
+    async def _ended_with(self, result: RunResult) -> RunStopReason:
         if not answered(result):
             self.reason = f"the joiner gave no answer: {no_answer_reason(result)}"
             self.error = result.error
             return "error" if result.stop_reason == "error" else result.stop_reason
         self.accept(result)
+        if self.how.agent.insert_results and isinstance(self.output, str):
+            await self._insert_results(self.output)
         return "answer"
+
+    async def _insert_results(self, text: str) -> None:
+        """Put results of tasks into the answer where it names them by their ids."""
+        assert self.plan is not None
+        done = {t.id: text_of_value(t.result) for t in self.plan if t.status == "completed"}
+        self.output, found, unknown = insert_results(text, done)
+        self.output_text = self.output
+        for id in (*found, *unknown):
+            await self.emit(InsertionEvent(0, id, id in found))
 
     # Planning
 
@@ -228,7 +242,16 @@ class PlanCourse(StrategyCourse):
         )
 
     def _planner(self, *guardrails: Guardrail) -> Agent:
-        return planner_of(self.how, list(self.tools.values()), *guardrails)
+        return planner_of(self.how, self._offered(), *guardrails)
+
+    def _offered(self) -> list[Tool[..., Any]]:
+        """The tools that a planner is told of: all, or those that fit the goal where it is many."""
+        select = self.how.agent.select
+        if select is None or len(self.tools) <= select.threshold:
+            return list(self.tools.values())
+        index = select.index or self.how.agent.tool_index
+        names = [*select.always, *index.search(self.goal, 2 * select.k)]
+        return [self.tools[name] for name in dict.fromkeys(names) if name in self.tools]
 
     async def _request(self, reason: str) -> str:
         plan = self.plan
@@ -554,8 +577,10 @@ class PlanCourse(StrategyCourse):
 
     def _broken_off(self, task: Task) -> Task:
         """A task that was under way: begun again where that does no harm."""
-        known = self.tools.get(task.tool)
-        if not task.tool or (known is not None and known.idempotent):
+        used = [self.tools[task.tool]] if task.tool in self.tools else []
+        if not task.tool:
+            used = list(root_of(self.others[task.agent or self.how.agent.name]).own_tools)
+        if all(item.idempotent for item in used):
             return replace(task, status="pending", started=None)
         return replace(task, status="failed", reason=UNKNOWN_OUTCOME)
 

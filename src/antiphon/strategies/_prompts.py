@@ -42,6 +42,9 @@ JOINER_MAY_REPLAN = """\
 If the results do not answer the goal and further tasks could, call replan and say what is missing.
 """
 
+JOINER_MAY_INSERT = """\
+To show a whole result, write {{result:ID}} with its task's ID instead of writing it down again."""
+
 EXECUTOR = "You carry out one task of a larger plan. Do this task only, and answer with its result."
 
 

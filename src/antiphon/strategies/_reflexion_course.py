@@ -78,7 +78,7 @@ class ReflexionCourse(StrategyCourse):
     async def go(self) -> RunStopReason:
         """Try until an attempt passes, cannot be judged, or was the last one."""
         for n in range(len(self.attempts) + 1, self.how.max_attempts + 1):
-            if n > 1 and self._unfinished is None:
+            if self._unfinished is None and (n > 1 or self.start.earlier is not None):
                 await self._prepare(n)
             result = await self._attempt(n)
             if result.stop_reason == "pending":

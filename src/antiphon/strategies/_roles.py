@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from antiphon.agent import Agent, Guardrail, RunResult
 from antiphon.strategies._course import text_of
-from antiphon.strategies._prompts import JOINER, JOINER_MAY_REPLAN, planner_instructions
+from antiphon.strategies._prompts import (
+    JOINER,
+    JOINER_MAY_INSERT,
+    JOINER_MAY_REPLAN,
+    planner_instructions,
+)
 from antiphon.tools import Tool, tool
 
 if TYPE_CHECKING:
@@ -60,6 +65,8 @@ def joiner_of(how: "PlanAndExecute", *, may_replan: bool) -> Agent:
     names = [item.name for item in offered]
     about = text_of(given) if isinstance(given, Agent) else text_of(agent)
     parts = [about, JOINER, JOINER_MAY_REPLAN if may_replan else ""]
+    if agent.insert_results:
+        parts.append(JOINER_MAY_INSERT)
     told = "\n\n".join(part for part in parts if part)
     if isinstance(given, Agent):
         return replace(
