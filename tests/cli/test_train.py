@@ -61,7 +61,7 @@ def test_rows_become_an_adapter_with_figures_and_gguf(
 
 
 def test_rows_that_are_encoded_are_not_encoded_otherwise(
-    rows: Path, tmp_path: Path, capsys: Capture
+    rows: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("torch")
     pytest.importorskip("accelerate")
@@ -73,4 +73,7 @@ def test_rows_that_are_encoded_are_not_encoded_otherwise(
     assert main([*words, "--loss", "react"]) == 2
     assert "is encoded already, with 'qwen2_5' and 'default'" in capsys.readouterr().err
     assert main([*words, "--steps", "1"]) == 0
+    monkeypatch.setenv("RANK", "1")
+    assert main(["train", str(rows), *words[2:]]) == 2
+    assert "several processes would encode it at once" in capsys.readouterr().err
     assert (tmp_path / "run" / "model" / "model.safetensors").exists()

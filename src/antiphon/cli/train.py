@@ -4,6 +4,7 @@ import argparse
 import importlib.util
 import json
 import math
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -116,11 +117,18 @@ def run(args: argparse.Namespace) -> int:
         pack_tokens=args.pack,
         progress=None if args.json else _tell,
     )
+    if _rank():  # the first process tells and writes for all
+        return 0
     if args.gguf:
         export_adapter(report.model, report.model / "adapter.gguf")
     page = settings.out / "report.html"
     page.write_text(render_report(_page(report, settings, fmt)), "utf-8")
     return _finish(report, page, args)
+
+
+def _rank() -> int:
+    """Which process of several this is, as the launchers say it."""
+    return int(os.environ.get("RANK", "0"))
 
 
 def _settings(args: argparse.Namespace) -> TrainSettings:
@@ -157,6 +165,11 @@ def _rows(args: argparse.Namespace) -> tuple[EncodedRows, Format, LossPolicy]:
             )
         loss = read_policy(str(known["loss"])) if args.eval else LossPolicy()
         return rows, read_format(str(known["format"])), loss
+    if "RANK" in os.environ:
+        raise UsageError(
+            f"{clip(args.file)} is not encoded, and several processes would encode it at once; "
+            "name a directory that antiphon encode wrote"
+        )
     source = source_of(args.model)
     fmt = get_format(args.format or source, **read_variants(args.set))
     job = EncodeJob(
