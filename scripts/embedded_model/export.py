@@ -1,6 +1,6 @@
 """Write a trained adapter as GGUF, for llama.cpp.
 
-    python scripts/embedded_model/export.py build/adapter/checkpoint.pt --out a.gguf
+python scripts/embedded_model/export.py build/adapter/checkpoint.pt --out a.gguf
 """
 
 import argparse
