@@ -1,8 +1,8 @@
 """How each model family writes and reads.  Start with `_types.py`; then any family, one file each.
 
 `get_format` finds a family by name.  The machinery: `_render.py` writes pieces, `_scan.py` is the
-streaming parser that every family's table runs on, `_readers.py` and `_values.py` read what stands
-inside calls, `_grammar.py` makes what constrained decoding may write.
+streaming parser that every family's table (`_syntax.py`) runs on, `_readers.py` and `_values.py`
+read what stands inside calls, `_grammar.py` makes what constrained decoding may write.
 """
 
 from antiphon.formats._described import read_format

@@ -12,7 +12,8 @@ from functools import lru_cache
 from typing import Any, cast
 
 from antiphon.errors import RenderError
-from antiphon.formats._scan import Parser, Syntax, suspicious
+from antiphon.formats._scan import Parser, Syntax
+from antiphon.formats._syntax import suspicious
 from antiphon.formats._types import Author, Piece, Rendered, Start
 from antiphon.messages import (
     Conversation,
