@@ -11,7 +11,7 @@ import pytest
 from antiphon.encode import EncodedRow, Encoder
 from antiphon.errors import DataError, UsageError
 from antiphon.formats import get_format
-from antiphon.train import TrainSettings, held_out_rows, train
+from antiphon.train import TrainSettings, held_out_rows, train, write_serving
 from tiny_training import CONVERSATIONS
 
 torch: Any = pytest.importorskip("torch")
@@ -121,6 +121,18 @@ def test_the_result_says_how_it_is_served(
     ]
     assert (report.model / "tokenizer.json").read_bytes() == (base / "tokenizer.json").read_bytes()
     assert 'PARAMETER stop "<|im_end|>"' in (report.model / "Modelfile").read_text()
+
+
+def test_variants_of_the_format_are_in_the_models_spec(tmp_path: Path) -> None:
+    said = write_serving(
+        tmp_path, get_format("qwen3", thinking=False, edition="hybrid"), base="b.gguf", adapter=4
+    )
+
+    assert said["serve"]["antiphon"] == (
+        f"gguf/b.gguf?format=qwen3&thinking=false&lora={tmp_path / 'adapter.gguf'}"
+    )
+    said = write_serving(tmp_path, get_format("qwen3", edition="instruct"), base="b", adapter=0)
+    assert said["serve"]["antiphon"] == f"hf/{tmp_path}?format=qwen3&edition=instruct"
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ The format that wrote the training text is the one to serve with; for vLLM and S
 named, where they have one for the family.  Source: the parsers of vLLM 0.33 and SGLang 0.5.23.
 """
 
+import ast
 import json
 from pathlib import Path
 from typing import Any
@@ -82,11 +83,19 @@ def write_serving(out: Path, format: Format, *, base: str, adapter: int = 0) -> 
 
 
 def _antiphon(out: Path, format: Format, base: str, adapter: int) -> str:
-    variants = describe(format).partition("(")[2].removesuffix(")")
-    words = "".join(f"&{word.strip()}" for word in variants.split(",") if word)
+    call = ast.parse(describe(format), mode="eval").body
+    variants = call.keywords if isinstance(call, ast.Call) else []
+    words = "".join(f"&{v.arg}={_spelled(ast.literal_eval(v.value))}" for v in variants)
     if base.endswith(".gguf"):
         return f"gguf/{base}?format={format.name}{words}&lora={out / 'adapter.gguf'}"
     return f"hf/{out}?format={format.name}{words}"
+
+
+def _spelled(value: object) -> str:
+    """A variant's value as a model's spec has it."""
+    if value is None:
+        return "none"
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _engine(command: list[str], parser: str, adapter: Path | int, *, vllm: bool) -> list[str]:
