@@ -367,6 +367,28 @@ def calls_json(
     return "[" + ", ".join(members) + "]"
 
 
+def write_reasoning(
+    w: Writer, reasoning: str, index: int, block: tuple[str, str], *, empty: str, asks: bool
+) -> Start:
+    """The reasoning block of a message, and where its prompt left off.
+
+    Args:
+        w: What is written.
+        reasoning: The reasoning.
+        index: The message's position.
+        block: What stands before and behind it.
+        empty: What stands in its place where there is none.
+        asks: Whether the prompt opens the block: then its opening is no word of the model's.
+    """
+    if not reasoning:
+        w.put(empty, "frame", index)
+        return "content"
+    w.put(block[0], "frame" if asks else "written", index)
+    w.text(reasoning, "written", index)
+    w.put(block[1], "written", index)
+    return "reasoning" if asks else "content"
+
+
 def invalid_text(message: Message) -> str:
     """The exact text of calls that failed, to be shown again as it was written."""
     return "".join(call.raw for call in message.invalid_tool_calls)

@@ -40,11 +40,12 @@ from antiphon.formats._render import (
     of_tools,
     refuse_images,
     with_parts,
+    write_reasoning,
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
 from antiphon.formats._tagged import Tagged, check_calls, write_calls
 from antiphon.formats._tagged_grammar import tagged_form
-from antiphon.formats._types import Rendered, Start
+from antiphon.formats._types import Rendered
 from antiphon.messages import Conversation, Message, ToolSpec, dump_json
 
 Effort = Literal["no_think", "low", "high"]
@@ -207,7 +208,10 @@ class HunyuanV3(Family):
         if message is not given:
             w.changed.append(index)
         since = len(w.pieces)
-        start = self._think(w, message, index)
+        start = write_reasoning(
+            w, message.reasoning, index, (m["think"], m["/think"]),
+            empty=m["think"] + m["/think"], asks=self.effort != "no_think",
+        )  # fmt: skip
         w.text(message.text, "written", index)
         tags = _tags(self.suffix)
         write_calls(w, tags, message, index, before="")
@@ -216,18 +220,6 @@ class HunyuanV3(Family):
             since=since, tools=conversation.tools, start=start,
         )  # fmt: skip
         w.put(m["eos"], "written", index)
-
-    def _think(self, w: Writer, message: Message, index: int) -> Start:
-        """The reasoning block: the prompt's part of it is the frame's, the rest is written."""
-        m = _marks(self.suffix)
-        if not message.reasoning:
-            w.put(m["think"] + m["/think"], "frame", index)
-            return "content"
-        thinks = self.effort != "no_think"
-        w.put(m["think"], "frame" if thinks else "written", index)
-        w.text(message.reasoning, "written", index)
-        w.put(m["/think"], "written", index)
-        return "reasoning" if thinks else "content"
 
     def _result(self, w: Writer, messages: Sequence[Message], index: int) -> None:
         """One tool result; a run of them stands in one block."""

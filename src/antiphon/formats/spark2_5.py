@@ -23,11 +23,12 @@ from antiphon.formats._render import (
     of_tools,
     refuse_images,
     split_system,
+    write_reasoning,
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
 from antiphon.formats._tagged import Tagged, check_calls, write_calls
 from antiphon.formats._tagged_grammar import tagged_form
-from antiphon.formats._types import Rendered, Start
+from antiphon.formats._types import Rendered
 from antiphon.messages import Conversation, Message, ToolSpec, dump_json
 
 _BOS, _EOS = "<｜start▁of▁sentence｜>", "<｜end▁of▁sentence｜>"
@@ -120,7 +121,10 @@ class Spark25(Family):
         if message is not given:
             w.changed.append(index)
         since = len(w.pieces)
-        start = self._think(w, message, index)
+        start = write_reasoning(
+            w, message.reasoning, index, ("<think>", "</think>"),
+            empty="</think>", asks=self.thinking,
+        )  # fmt: skip
         w.text(message.text, "written", index)
         write_calls(w, _TAGS, message, index, before="")
         check_calls(
@@ -128,16 +132,6 @@ class Spark25(Family):
             since=since, tools=conversation.tools, start=start,
         )  # fmt: skip
         w.put(_EOS, "written", index)
-
-    def _think(self, w: Writer, message: Message, index: int) -> Start:
-        """The reasoning block: the prompt's part of it is the frame's, the rest is written."""
-        if not message.reasoning:
-            w.put("</think>", "frame", index)
-            return "content"
-        w.put("<think>", "frame" if self.thinking else "written", index)
-        w.text(message.reasoning, "written", index)
-        w.put("</think>", "written", index)
-        return "reasoning" if self.thinking else "content"
 
 
 def _result(w: Writer, messages: Sequence[Message], index: int) -> None:

@@ -31,11 +31,12 @@ from antiphon.formats._render import (
     spec_json,
     split_system,
     with_parts,
+    write_reasoning,
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
 from antiphon.formats._tagged import Tagged, check_calls, write_calls
 from antiphon.formats._tagged_grammar import tagged_form
-from antiphon.formats._types import Rendered, Start
+from antiphon.formats._types import Rendered
 from antiphon.messages import Conversation, Message, ToolSpec
 
 _TAGS = Tagged(
@@ -140,7 +141,10 @@ class Xing40(Family):
         if message is not given:
             w.changed.append(index)
         since = len(w.pieces)
-        start = self._think(w, message, index)
+        start = write_reasoning(
+            w, message.reasoning, index, ("<think>\n", "\n</think>\n\n"),
+            empty="</think>", asks=self.thinking,
+        )  # fmt: skip
         w.text(message.text, "written", index)
         write_calls(w, _TAGS, message, index, before="")
         check_calls(
@@ -149,16 +153,6 @@ class Xing40(Family):
         )  # fmt: skip
         w.put("<_end>", "written", index)
         w.text("\n", "frame", index)
-
-    def _think(self, w: Writer, message: Message, index: int) -> Start:
-        """The reasoning block: the prompt's part of it is the frame's, the rest is written."""
-        if not message.reasoning:
-            w.put("</think>", "frame", index)
-            return "content"
-        w.put("<think>\n", "frame" if self.thinking else "written", index)
-        w.text(message.reasoning, "written", index)
-        w.put("\n</think>\n\n", "written", index)
-        return "reasoning" if self.thinking else "content"
 
 
 def _last_given(messages: Sequence[Message]) -> int:
