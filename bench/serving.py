@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,7 +81,7 @@ def _free_port() -> int:
 
 
 @asynccontextmanager
-async def running(command: list[str], port: int) -> AsyncIterator[subprocess.Popen[bytes]]:
+async def running(command: list[str], port: int) -> AsyncGenerator[subprocess.Popen[bytes]]:
     """A server process, from when its port is open until the end of the block."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
@@ -239,7 +239,7 @@ async def main(args: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--n", type=int, default=100, help="requests of each kind")
     parser.add_argument("--peer", help="a command that serves the upstream; {config} {port} {url}")
     parser.add_argument("--streams", type=int, default=0, help="streams at once")

@@ -6,7 +6,7 @@ real socket.
 
 import asyncio
 import copy
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -114,7 +114,8 @@ odd: st.SearchStrategy[Any] = st.recursive(
 
 
 def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    inner: Any = value.items() if isinstance(value, dict) else enumerate(value)
+    is_object = isinstance(value, dict)
+    inner: Any = cast("Any", value).items() if is_object else enumerate(cast("list[Any]", value))
     found: list[tuple[Any, ...]] = []
     for key, item in inner:
         found.append((*path, key))

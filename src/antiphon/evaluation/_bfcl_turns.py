@@ -132,7 +132,7 @@ class BerkeleyWorld:
     def state(self) -> dict[str, dict[str, Any]]:
         """The public attributes of every class."""
         return {
-            name: {k: v for k, v in _attributes(one).items() if not k.startswith("_")}
+            name: {k: v for k, v in one.__dict__.items() if not k.startswith("_")}
             for name, one in self._instances.items()
         }
 
@@ -143,13 +143,9 @@ class BerkeleyWorld:
             result: Any = getattr(owner, call.name)(**call.arguments)
         except Exception as error:  # the class is the benchmark's: what it raises is its answer
             result = f"Error during execution: {error}"
-        text = result if isinstance(result, str) else _text(result)
+        text: str = result if isinstance(result, str) else _text(result)
         self.said.append(text)
         return text
-
-
-def _attributes(instance: Any) -> dict[str, Any]:
-    return vars(instance)
 
 
 def _text(result: Any) -> str:
