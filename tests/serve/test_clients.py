@@ -161,8 +161,7 @@ def test_anthropic_messages_stream_what_they_return() -> None:
 
 def test_langchain_calls_its_tools() -> None:
     langchain = pytest.importorskip("langchain_openai")
-
-    import httpx
+    httpx: Any = pytest.importorskip("httpx")
 
     async def ask(server: Client) -> tuple[Any, Any]:
         async with httpx.AsyncClient() as http:
