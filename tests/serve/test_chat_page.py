@@ -257,6 +257,7 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(scheme: str) -> None:
 
 def test_the_keyboard_is_enough() -> None:
     async def type_all(chat: Chat) -> None:
+        await chat.page.wait_for_function("document.activeElement.tagName === 'TEXTAREA'")
         await chat.page.keyboard.type("hello")
         await chat.page.keyboard.press("Enter")
         await chat.done("You said hello")

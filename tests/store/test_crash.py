@@ -100,7 +100,8 @@ def with_whole_record(place: str, folder: Path, shown: list[dict[str, Any]]) -> 
     left = iter(kept)
     assert all(event in left for event in shown)  # in order; what was kept may not have been seen
     assert (record.output, record.stop_reason) == ("All is done.", "answer")
-    done = (folder / "done.txt").read_text().split()
+    log = folder / "done.txt"  # missing when every call was killed before it did anything
+    done = log.read_text().split() if log.exists() else []
     assert len(done) == len(set(done))
     results = {m.tool_call_id: m.text for m in record.conversation.messages if m.role == "tool"}
     assert list(results) == [f"{turn}{letter}" for turn in range(4) for letter in "ab"]
