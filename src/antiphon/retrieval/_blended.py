@@ -14,10 +14,10 @@ import re
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable
 from functools import lru_cache
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from antiphon.retrieval._lexical import Hit
-from antiphon.retrieval._text import terms
+from antiphon.retrieval._postings import Postings
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 
@@ -44,7 +44,7 @@ def _pieces_in(text: str) -> Counter[str]:
     return counts
 
 
-class BlendedIndex(Generic[KeyT]):
+class BlendedIndex(Postings[KeyT]):
     """An index over short texts, such as the descriptions of tools.
 
     >>> index = BlendedIndex[str]()
@@ -55,67 +55,18 @@ class BlendedIndex(Generic[KeyT]):
     """
 
     def __init__(self) -> None:
-        self._postings: dict[str, dict[KeyT, float]] = {}
-        self._terms: dict[KeyT, dict[str, float]] = {}
+        super().__init__(_TITLE_WEIGHT)
         self._texts: dict[KeyT, tuple[str, str]] = {}
-        self._lengths: dict[KeyT, float] = {}
-        self._total = 0.0
         self._norms: dict[KeyT, tuple[float, float]] | None = None
         self._pieces: dict[KeyT, dict[str, float]] = {}
 
-    def __len__(self) -> int:
-        return len(self._texts)
-
-    def __contains__(self, key: KeyT) -> bool:
-        return key in self._texts
-
     def add(self, key: KeyT, text: str, *, title: str = "") -> None:
-        """Add a text, or replace the one that has this key.
-
-        Args:
-            key: What hits are told by.
-            text: The text.
-            title: Words that count for more.
-        """
-        if key in self._texts:
-            self.remove(key)
-        weights: dict[str, float] = dict(Counter(terms(text)))
-        for term in terms(title):
-            weights[term] = weights.get(term, 0.0) + _TITLE_WEIGHT
+        """Add a text, or replace the one that has this key; see `Postings.add`."""
+        super().add(key, text, title=title)
         self._texts[key] = (text, title)
-        self._terms[key] = weights
-        self._lengths[key] = sum(weights.values())
-        self._total += self._lengths[key]
-        for term, weight in weights.items():
-            posting = self._postings.get(term)
-            if posting is None:
-                self._postings[term] = {key: weight}
-            else:
-                posting[key] = weight
-        self._norms = None
 
-    def add_all(self, rows: Iterable[tuple[KeyT, str, str]]) -> None:
-        """Add many texts.
-
-        Args:
-            rows: Key, text and title of each.
-        """
-        for key, text, title in rows:
-            self.add(key, text, title=title)
-
-    def remove(self, key: KeyT) -> None:
-        """Remove a text.
-
-        Raises:
-            KeyError: There is none of that key.
-        """
-        for term in self._terms.pop(key):
-            posting = self._postings[term]
-            del posting[key]
-            if not posting:
-                del self._postings[term]
-        self._total -= self._lengths.pop(key)
-        del self._texts[key]
+    def _changed(self, key: KeyT) -> None:
+        self._texts.pop(key, None)
         self._pieces.pop(key, None)
         self._norms = None
 
@@ -139,15 +90,10 @@ class BlendedIndex(Generic[KeyT]):
         """The best by BM25 and cosine together, each brought to its best."""
         norms = self._all_norms()
         n = len(self._texts)
-        found = [
-            (len(posting), posting, repeated)
-            for term, repeated in Counter(terms(query)).items()
-            if (posting := self._postings.get(term)) is not None
-        ]
-        found.sort(key=lambda item: item[0])
         bm25: dict[KeyT, float] = {}
         cosine: dict[KeyT, float] = {}
-        for n_with, posting, repeated in found:
+        for posting, repeated in self._found(query):
+            n_with = len(posting)
             rare = math.log(1.0 + (n - n_with + 0.5) / (n_with + 0.5))
             gain = rare * (_K1 + 1.0) * min(repeated, 3)
             idf = math.log((n + 1) / (n_with + 1)) + 1.0

@@ -10,12 +10,11 @@ scored for those found only: by itself it says too little to bring a text to the
 
 import heapq
 import math
-from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from antiphon.retrieval._text import terms
+from antiphon.retrieval._postings import Postings
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 
@@ -30,7 +29,7 @@ class Hit(Generic[KeyT]):
     """How well it fits; comparable within one answer only."""
 
 
-class LexicalIndex(Generic[KeyT]):
+class LexicalIndex(Postings[KeyT]):
     """An index over texts, by the words in them.
 
     Args:
@@ -46,64 +45,12 @@ class LexicalIndex(Generic[KeyT]):
     """
 
     def __init__(self, *, k1: float = 1.2, b: float = 0.6, title_weight: float = 2.5) -> None:
+        super().__init__(title_weight)
         self.k1 = k1
         self.b = b
-        self.title_weight = title_weight
-        self._texts: dict[KeyT, tuple[str, ...]] = {}
-        self._lengths: dict[KeyT, float] = {}
-        self._total = 0.0
-        self._postings: defaultdict[str, dict[KeyT, float]] = defaultdict(dict)
         self._norms: dict[KeyT, float] | None = None
 
-    def __len__(self) -> int:
-        return len(self._texts)
-
-    def __contains__(self, key: KeyT) -> bool:
-        return key in self._texts
-
-    def add(self, key: KeyT, text: str, *, title: str = "") -> None:
-        """Add a text, or replace the one that has this key.
-
-        Args:
-            key: What hits are told by.
-            text: The text.
-            title: Words that count for more.
-        """
-        if key in self._texts:
-            self.remove(key)
-        weights: dict[str, float] = dict(Counter(terms(text)))
-        for term in terms(title):
-            weights[term] = weights.get(term, 0.0) + self.title_weight
-        length = sum(weights.values())
-        self._texts[key] = tuple(weights)
-        self._lengths[key] = length
-        self._total += length
-        self._norms = None
-        postings = self._postings
-        for term, weight in weights.items():
-            postings[term][key] = weight
-
-    def add_all(self, rows: Iterable[tuple[KeyT, str, str]]) -> None:
-        """Add many texts.
-
-        Args:
-            rows: Key, text and title of each.
-        """
-        for key, text, title in rows:
-            self.add(key, text, title=title)
-
-    def remove(self, key: KeyT) -> None:
-        """Remove a text.
-
-        Raises:
-            KeyError: There is none of that key.
-        """
-        for term in self._texts.pop(key):
-            posting = self._postings[term]
-            del posting[key]
-            if not posting:
-                del self._postings[term]
-        self._total -= self._lengths.pop(key)
+    def _changed(self, key: KeyT) -> None:
         self._norms = None
 
     def search(self, query: str, k: int = 10) -> list[Hit[KeyT]]:
@@ -113,17 +60,12 @@ class LexicalIndex(Generic[KeyT]):
             query: Any text.
             k: How many at most; texts that share no term with the query are never among them.
         """
-        if not self._texts or k < 1:
+        if not self._terms or k < 1:
             return []
-        found = [
-            (len(posting), posting, n)
-            for term, n in Counter(terms(query)).items()
-            if (posting := self._postings.get(term)) is not None
-        ]
-        found.sort(key=lambda item: item[0])
         scores: dict[KeyT, float] = {}
-        for n_with, posting, repeated in found:
-            idf = math.log(1.0 + (len(self._texts) - n_with + 0.5) / (n_with + 0.5))
+        for posting, repeated in self._found(query):
+            n_with = len(posting)
+            idf = math.log(1.0 + (len(self._terms) - n_with + 0.5) / (n_with + 0.5))
             self._score(posting, idf * (self.k1 + 1.0) * min(repeated, 3), scores, k)
         best = heapq.nlargest(k, scores.items(), key=lambda item: item[1])
         return [Hit(key, score) for key, score in best]
@@ -145,6 +87,6 @@ class LexicalIndex(Generic[KeyT]):
         """What holds back each text for its length; worked out again after a change."""
         if self._norms is None:
             base = self.k1 * (1.0 - self.b)
-            slope = self.k1 * self.b * len(self._texts) / (self._total or 1.0)
+            slope = self.k1 * self.b * len(self._terms) / (self._total or 1.0)
             self._norms = {key: base + slope * length for key, length in self._lengths.items()}
         return self._norms
