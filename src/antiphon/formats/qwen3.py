@@ -20,7 +20,6 @@ Source: ``qwen3.jinja`` and ``qwen3_instruct_2507.jinja`` as trl 1.16 ships them
 edition's as xinference 4.1 ships it (Qwen3-Thinking).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -31,6 +30,7 @@ from antiphon.formats._render import (
     CHATML,
     Writer,
     check_written,
+    last_query,
     refuse_images,
     split_system,
     with_parts,
@@ -99,6 +99,8 @@ class Qwen3(Family):
                 qwen.write_tools(w, conversation.tools, index)
             CHATML.finish(w, "system", index)
         query = last_query(messages)
+        if query is None:
+            query = len(messages) - 1
         for index in w.walk(self, messages, first, tools=conversation.tools, shown_from=query):
             self._message(w, conversation, index, query)
         if not generate:
@@ -158,18 +160,6 @@ class Qwen3(Family):
         w.text(f"{message.reasoning}\n", author, index)
         w.put("</think>\n\n", author, index)
         return "content"
-
-
-def last_query(messages: Sequence[Message]) -> int:
-    """The position of the last user message; reasoning behind it is shown again."""
-    for index in range(len(messages) - 1, -1, -1):
-        message = messages[index]
-        quoted = message.text.startswith("<tool_response>") and message.text.endswith(
-            "</tool_response>"
-        )
-        if message.role == "user" and not quoted:
-            return index
-    return len(messages) - 1
 
 
 FORMAT = Qwen3()
