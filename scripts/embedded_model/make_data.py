@@ -57,6 +57,7 @@ class Catalog:
 def load_catalog(names: Sequence[str]) -> Catalog:
     """Read ``<name>.json`` and ``slots_<name>.json`` for every name."""
     catalog = Catalog()
+    linked = json.loads((CATALOG / "linked.json").read_text("utf-8"))
     for name in names:
         slots = json.loads((CATALOG / f"slots_{name}.json").read_text("utf-8"))
         for slot, values in slots.items():
@@ -68,7 +69,8 @@ def load_catalog(names: Sequence[str]) -> Catalog:
         catalog.chains.extend(content.get("chains", ()))
         catalog.no_tool.extend(content.get("no_tool", ()))
         _add_phrasings(catalog, content)
-    for name, phrases in json.loads((CATALOG / "linked.json").read_text("utf-8")).items():
+        linked |= content.get("linked", {})
+    for name, phrases in linked.items():
         tool, _, result = name.partition(".")
         if tool in catalog.tools:
             catalog.linked[tool, result] = phrases
