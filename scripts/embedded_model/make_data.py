@@ -34,7 +34,7 @@ from antiphon.tools.builtin import DEMO_TOOLS, calculate
 from antiphon.tools.builtin._data import people
 
 CATALOG = Path(__file__).parent / "catalog"
-TRAINING = ("demo", "everyday", "office", "more", "further", "wider", "leisure", "works")
+TRAINING = ("demo", "everyday", "office", "more", "further", "wider", "leisure", "works", "phrases")
 DEMO_IDS = ("calculator", "current_time", "get_address", "get_weather", "convert_currency")
 
 
