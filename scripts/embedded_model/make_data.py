@@ -523,7 +523,7 @@ def chain(drawer: Drawer, offers: Sequence[Offer]) -> list[Message] | None:
 
 
 def _composable(drawer: Drawer, offers: Sequence[Offer]) -> list[Link]:
-    ids = {o.entry["id"] for o in offers}
+    ids = dict.fromkeys(o.entry["id"] for o in offers)
     return [link for one in ids for link in drawer.links.get(one, ()) if link.second in ids]
 
 
@@ -558,7 +558,7 @@ def composed(
     value = first.result[link.field]
     parameters = {p["key"]: p for p in second_offer.entry["parameters"]}
     then = {link.parameter: (value, str(value))}
-    for key in placeholders(question) - {link.parameter}:
+    for key in sorted(placeholders(question) - {link.parameter}):
         then[key] = drawer.argument(parameters[key], other_than=then)
     second = drawer.ask(second_offer, question=_naming(then), given=then)
     noun = phrase.format_map(Lenient({key: said for key, (_, said) in given.items()}))

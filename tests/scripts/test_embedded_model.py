@@ -1,6 +1,8 @@
 """The embedded model's data is drawn by seed, fits its tools, and leaks nothing of its test."""
 
 import json
+import os
+import subprocess
 import sys
 from copy import deepcopy
 from importlib import import_module
@@ -36,6 +38,21 @@ def rows() -> list[dict[str, Any]]:
 def test_the_same_seed_draws_the_same_conversations(rows: list[dict[str, Any]]):
     assert _rows(400, seed=5) == rows
     assert _rows(40, seed=6) != rows[:42]
+
+
+def test_another_process_draws_the_same_conversations(tmp_path: Path):
+    drawn: set[bytes] = set()
+    for hash_seed in ("1", "2"):
+        out = tmp_path / f"{hash_seed}.jsonl"
+        command = [sys.executable, make_data.__file__, "--seed", "3", "--conversations", "120"]
+        subprocess.run(
+            [*command, "--out", str(out)],
+            env=os.environ | {"PYTHONHASHSEED": hash_seed},
+            check=True,
+            capture_output=True,
+        )
+        drawn.add(out.read_bytes())
+    assert len(drawn) == 1
 
 
 def test_every_call_fits_the_schema_of_a_tool_on_offer(rows: list[dict[str, Any]]):
