@@ -34,7 +34,18 @@ from antiphon.tools.builtin import DEMO_TOOLS, calculate
 from antiphon.tools.builtin._data import people
 
 CATALOG = Path(__file__).parent / "catalog"
-TRAINING = ("demo", "everyday", "office", "more", "further", "wider", "leisure", "works", "phrases")
+TRAINING = (
+    "demo",
+    "everyday",
+    "office",
+    "more",
+    "further",
+    "wider",
+    "leisure",
+    "works",
+    "phrases",
+    "home",
+)
 DEMO_IDS = ("calculator", "current_time", "get_address", "get_weather", "convert_currency")
 
 
