@@ -9,21 +9,21 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, cast
 
+from antiphon.agent._course import Course
 from antiphon.agent._hooks import Guardrail, Hooks
-from antiphon.agent._nested import Paused
+from antiphon.agent._loop import Loop
 from antiphon.agent._output import FINAL_TOOL, OutputMode
 from antiphon.agent._recall import Recall
-from antiphon.agent._run import Input, Run, RunResult
+from antiphon.agent._runnable import Runnable
 from antiphon.agent._select import Retrieve
-from antiphon.agent._start import ApproveFunction, Decision
+from antiphon.agent._start import Start
 from antiphon.agent._telemetry import Telemetry
-from antiphon.errors import ToolError, UsageError, clip
-from antiphon.events import Trajectory
+from antiphon.agent._telling import Shown
+from antiphon.errors import UsageError, clip
 from antiphon.memory import Compaction, Observations
-from antiphon.messages import Message, ToolResult
+from antiphon.messages import Message
 from antiphon.models import Model, ModelSettings, Price
-from antiphon.store import Store
-from antiphon.tools import RunContext, Tool, ToolIndex, tool, valid_name
+from antiphon.tools import RunContext, Tool, ToolIndex, tool
 
 Instructions: TypeAlias = str | Callable[[RunContext[Any]], str | Awaitable[str]]
 """What an agent is told: text, or a function of the run's context, asked before each step."""
@@ -34,9 +34,9 @@ InputFilter: TypeAlias = Callable[[tuple[Message, ...]], Sequence[Message]]
 
 @dataclass(frozen=True, slots=True)
 class Handoff:
-    """Another agent that may take over, with options."""
+    """Another agent, or a strategy, that may take over, with options."""
 
-    agent: "Agent | Callable[[], Agent]"
+    agent: "Runnable | Callable[[], Runnable]"
     """Who takes over; a function where two agents name each other."""
     name: str = ""
     """The tool's name; ``transfer_to_<agent>`` where empty."""
@@ -45,20 +45,20 @@ class Handoff:
     input_filter: InputFilter | None = None
     """What the next agent is shown; everything without one."""
 
-    def target(self) -> "Agent":
-        """The agent that takes over.
+    def target(self) -> Runnable:
+        """Who takes over.
 
         Raises:
             UsageError: The function returned something else.
         """
-        agent = self.agent if isinstance(self.agent, Agent) else self.agent()
-        if not isinstance(agent, Agent):  # pyright: ignore[reportUnnecessaryIsInstance] - a caller's function
-            raise UsageError(f"a handoff needs an Agent, got {clip(agent)}")
+        agent = self.agent if isinstance(self.agent, Runnable) else self.agent()
+        if not isinstance(agent, Runnable):  # pyright: ignore[reportUnnecessaryIsInstance] - a caller's function
+            raise UsageError(f"a handoff needs an agent or a strategy, got {clip(agent)}")
         return agent
 
 
 @dataclass(frozen=True, kw_only=True)
-class Agent:
+class Agent(Runnable):
     """Instructions, a model, tools and handoffs.
 
     >>> from antiphon.models import ScriptedModel
@@ -75,8 +75,9 @@ class Agent:
     """A model's spec, opened by each run for itself; or a Model, which the caller closes."""
     tools: Sequence[Tool[..., Any] | Callable[..., Any]] = ()
     """What it may call: tools or plain functions. One that returns an Agent hands over to it."""
-    handoffs: "Sequence[Agent | Handoff | Callable[[], Agent]]" = ()
-    """Agents that may take over; each becomes a tool ``transfer_to_<name>``."""
+    handoffs: "Sequence[Runnable | Handoff | Callable[[], Runnable]]" = ()
+    """Agents that may take over, and strategies, whose answer ends the run; each becomes a tool
+    ``transfer_to_<name>``."""
     description: str = ""
     """What it is for, as agents that may hand over to it read it."""
     settings: ModelSettings = field(default_factory=ModelSettings)
@@ -176,123 +177,14 @@ class Agent:
         """`handoffs`, each as a Handoff."""
         return cast("tuple[Handoff, ...]", self.handoffs)
 
-    def run(
-        self,
-        input: Input,
-        *,
-        history: Sequence[Message] = (),
-        deps: object = None,
-        state: dict[str, Any] | None = None,
-        approve: ApproveFunction | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        store: Store | None = None,
-        session: str = "",
-    ) -> Run:
-        """Begin a run; it starts when it is awaited or iterated.
+    @property
+    def root(self) -> "Agent":
+        """The agent itself."""
+        return self
 
-        Args:
-            input: The question: text, a message, or messages.
-            history: What was said before, for example `RunResult.messages` of an earlier run. Calls
-                left open in it are answered as interrupted.
-            deps: What tools get as `RunContext.deps`.
-            state: Context variables, shared by tools and callable instructions; changed in place.
-            approve: Asked about calls of tools that need a person's consent. Without it such a call
-                ends the run with stop reason ``pending``; see `resume`.
-            metadata: Kept in the trajectory.
-            store: Where the run is kept as it happens, so that `resume` can go on from it.
-            session: In a store, the conversation that the run belongs to: what its earlier runs
-                said comes before `history`.
-
-        Returns:
-            A Run: await it for the result, iterate it for the events, ``.wait()`` in plain code.
-        """
-        return Run.begin(
-            self,
-            input,
-            history=history,
-            deps=deps,
-            state=state,
-            approve=approve,
-            metadata=metadata,
-            store=store,
-            session=session,
-        )
-
-    def stream(self, input: Input, **options: Any) -> Run:
-        """Another name of `run`, for ``async for event in agent.stream(...)``.
-
-        Args:
-            input: The question.
-            options: As for `run`.
-        """
-        return self.run(input, **options)
-
-    def run_sync(self, input: Input, **options: Any) -> RunResult:
-        """Run to the end from plain code.
-
-        Args:
-            input: The question.
-            options: As for `run`.
-
-        Raises:
-            RunError: An event loop is already running in this thread; await `run` there.
-        """
-        return self.run(input, **options).wait()
-
-    def resume(
-        self,
-        trajectory: Trajectory | str,
-        decisions: Mapping[str, bool | Decision] | None = None,
-        *,
-        deps: object = None,
-        approve: ApproveFunction | None = None,
-        store: Store | None = None,
-    ) -> Run:
-        """Go on with a run that paused or broke off, in this or another process.
-
-        Finished calls are not executed again.  A call that was under way when the process died is
-        executed again only if its tool is idempotent; else the model is told that its outcome is
-        unknown.
-
-        Args:
-            trajectory: The record so far, or a run's id in `store`; this agent, or one it may hand
-                over to, was speaking.
-            decisions: By call id, for calls that wait for a person.
-            deps: As for `run`.
-            approve: As for `run`.
-            store: Where the run is kept, when it is named by its id.
-
-        Raises:
-            UsageError: The run is finished, or a decision names no waiting call.
-            RunError: Another process is running it.
-        """
-        return Run.again(self, trajectory, decisions or {}, deps=deps, approve=approve, store=store)
-
-    def as_tool(self, *, name: str = "", description: str = "") -> Tool[..., Any]:
-        """This agent as a tool of another: it answers one question and does not take over.
-
-        Args:
-            name: The tool's name; the agent's where empty.
-            description: What the other agent's model reads; the agent's own where empty.
-        """
-
-        async def ask(context: RunContext[Any], question: str) -> Any:
-            result = await Run.within(self, question, context)
-            if result.stop_reason in ("answer", "stopped_by_tool", "error"):
-                return result.output
-            if result.stop_reason == "pending":
-                waits = f"{self.name} waits for a person."
-                return ToolResult(
-                    context.call_id, context.tool, waits, value=Paused(result.pending)
-                )
-            raise ToolError(f"{self.name} gave no answer: {result.stop_reason}. {result.text}")
-
-        return tool(
-            ask,
-            name=name or valid_name(self.name),
-            description=description or self.description or f"Asks {self.name}.",
-            timeout=None,
-        )
+    def course(self, start: Start, shown: Shown) -> Course:
+        """How a run of it goes."""
+        return Loop(start, shown)
 
 
 def as_tool(item: Tool[..., Any] | Callable[..., Any]) -> Tool[..., Any]:

@@ -1,7 +1,6 @@
 """Asking a model: instructions before it, hooks and input checks around it, its stream as events.
 
-One `Asking` serves one run.  It opens models and closes them, and knows nothing of what follows
-from a reply; see `_loop.py`.
+One `Asking` serves one run.  It knows nothing of what follows from a reply; see `_loop.py`.
 """
 
 import asyncio
@@ -24,7 +23,7 @@ from antiphon.agent._telling import Telling
 from antiphon.errors import ModelResponseError
 from antiphon.events import RetryEvent
 from antiphon.messages import Completion, Conversation, Message
-from antiphon.models import Model, ModelOutput, ModelSettings, load_model
+from antiphon.models import Model, ModelOutput, ModelSettings
 from antiphon.tools import RunContext
 
 if TYPE_CHECKING:
@@ -52,6 +51,7 @@ class Asking:
         record: Record,
         telling: Telling,
         about: Callable[[], RunContext[Any]],
+        open_model: Callable[[Model | str], Model],
     ) -> None:
         """Set up; nothing is opened.
 
@@ -60,6 +60,7 @@ class Asking:
             record: What was said so far.
             telling: How events are told.
             about: Gives the run's context, for hooks and instructions that are functions.
+            open_model: Opens a model that is named by its spec.
         """
         self.n_led = 0
         """How many given messages became the instructions."""
@@ -67,30 +68,9 @@ class Asking:
         self._record = record
         self._telling = telling
         self._about = about
-        self.opened: dict[str, Model] = {}
-        """Models by spec, shared with the runs inside this one."""
+        self._open_model = open_model
         self._n_before = len(record.steps)
         self._leading = "" if start.agent.instructions else record.system or ""
-
-    # Models
-
-    def model(self, agent: "Agent") -> Model:
-        """The agent's model, opened if it was named by its spec."""
-        model = agent.model
-        if not isinstance(model, str):
-            return model
-        if model not in self.opened:
-            self.opened[model] = load_model(model)
-        return self.opened[model]
-
-    def share(self, opened: dict[str, Model]) -> None:
-        """Use the models that another run has opened or will open; it closes them."""
-        self.opened = opened
-
-    async def close(self) -> None:
-        """Close the models that were opened here."""
-        for model in self.opened.values():
-            await model.close()
 
     # Instructions
 
@@ -183,9 +163,9 @@ class Asking:
         self, index: int, agent: "Agent", offer: Offer, conversation: Conversation
     ) -> Completion:
         completion: Completion | None = None
-        await self._discard(index)
+        await self.discard(index)
         reply = Reply(index)
-        model = self.model(agent)
+        model = self._open_model(agent.model)
         settings = _settings(agent, offer)
         outputs = model.stream(conversation, settings)
         with chat_span(model.spec, settings, conversation) as span:
@@ -209,8 +189,12 @@ class Asking:
             await self._telling.emit(event)
         return completion
 
-    async def _discard(self, index: int) -> None:
-        """Tell what of a reply that an earlier process had begun no longer holds."""
+    async def discard(self, index: int) -> None:
+        """Tell what of a reply that an earlier process had begun no longer holds.
+
+        Args:
+            index: The step that begins.
+        """
         if self._start.earlier is None or index != self._n_before:
             return
         n = n_shown_chars(self._start.earlier, index)

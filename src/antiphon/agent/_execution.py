@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from antiphon.agent._calls import (
     CANCELLED,
@@ -25,6 +25,7 @@ from antiphon.agent._nested import INSIDE, Paused, held, paused_inside, waiting_
 from antiphon.agent._observing import Observing
 from antiphon.agent._offer import Offer
 from antiphon.agent._record import Record, json_state
+from antiphon.agent._runnable import Runnable
 from antiphon.agent._start import ApproveFunction, Decision, Start
 from antiphon.agent._telemetry import call_span
 from antiphon.agent._telling import Telling
@@ -41,9 +42,6 @@ from antiphon.events import (
 )
 from antiphon.messages import Message, ToolCall, ToolResult, dump_json
 from antiphon.tools import RunContext, unknown_tool_result
-
-if TYPE_CHECKING:
-    from antiphon.agent._agent import Agent
 
 
 @dataclass(slots=True)
@@ -152,10 +150,13 @@ class Execution:
                 work.results[result.call_id] = result
         if not _were_begun(earlier.events, work.index, n_calls=len(work.message.tool_calls)):
             return
+        parts = {child.call_id for child in self._record.children}
         for call in work.message.tool_calls:
             known = work.offer.tools.get(call.name)
-            if call.id not in work.results and not (known is not None and known.idempotent):
-                work.results[call.id] = unanswered(call, UNKNOWN_OUTCOME)
+            handed = call.name in work.offer.handoffs and call.id in parts
+            if call.id in work.results or handed or (known is not None and known.idempotent):
+                continue
+            work.results[call.id] = unanswered(call, UNKNOWN_OUTCOME)
 
     async def _before(self, work: OpenCalls) -> set[str]:
         """Let hooks look at the calls; ids of those that one wants a person to decide on."""
@@ -362,10 +363,10 @@ class Execution:
             StepEnd(work.index, completion.stop_reason, completion.usage, self._telling.now())
         )
 
-    def target(self, result: ToolResult) -> "Agent | None":
-        """The agent that a tool returned, if it did: an agent is whatever ours is one of."""
+    def target(self, result: ToolResult) -> Runnable | None:
+        """Whom a tool returned to take over, if it did."""
         value = result.value
-        return value if isinstance(value, type(self._start.agent)) and not result.is_error else None
+        return value if isinstance(value, Runnable) and not result.is_error else None
 
 
 @asynccontextmanager

@@ -8,17 +8,13 @@ from outside.
 The history is never walked again: a step appends, and its cost does not depend on those before it.
 """
 
-import asyncio
 import re
-import uuid
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from antiphon.agent._asking import Asked, Asking
 from antiphon.agent._calls import (
+    CANCELLED,
     Ids,
     Repeats,
     call_ids,
@@ -27,35 +23,44 @@ from antiphon.agent._calls import (
     repeated_note,
     with_own_ids,
 )
-from antiphon.agent._cost import Budget
-from antiphon.agent._course import CURRENT, Course, CourseMaker
+from antiphon.agent._cost import Budget, Reached
+from antiphon.agent._course import Course, CourseMaker
 from antiphon.agent._execution import Execution, OpenCalls
 from antiphon.agent._hooks import Again, Stopped, checked, settled
 from antiphon.agent._insertion import insert_results
+from antiphon.agent._nested import held
 from antiphon.agent._observing import SUMMARISER, Observing
 from antiphon.agent._offer import Offer, agent_row
 from antiphon.agent._output import FINAL_TOOL, Unfit
-from antiphon.agent._record import Record, is_said, json_state, open_step
+from antiphon.agent._record import is_said, open_step
 from antiphon.agent._resume import speaker, told_again
+from antiphon.agent._runnable import Runnable
 from antiphon.agent._select import SELECTOR
-from antiphon.agent._start import ApproveFunction, Start
-from antiphon.agent._telemetry import ACTIVE, run_span
-from antiphon.agent._telling import Shown, Telling
+from antiphon.agent._start import Start
+from antiphon.agent._telling import Shown
 from antiphon.agent._view import View
-from antiphon.errors import AntiphonError, ContextLengthError, ModelError, UsageError
+from antiphon.errors import ContextLengthError, ModelError, UsageError
 from antiphon.events import (
+    ApprovalEvent,
+    AttemptEvent,
     CompactionEvent,
     Event,
     FeedbackEvent,
     HandoffEvent,
     InsertionEvent,
     LimitEvent,
-    RunEnd,
+    PlanEvent,
+    ReflectionEvent,
+    ReplanEvent,
+    RetryEvent,
     RunStart,
     RunStopReason,
     Step,
     StepEnd,
     StepStart,
+    TaskEvent,
+    TextEvent,
+    ThinkingEvent,
     Trajectory,
     step_to_row,
 )
@@ -64,9 +69,7 @@ from antiphon.messages import (
     Completion,
     Conversation,
     Message,
-    ToolCall,
     ToolResult,
-    message_to_row,
 )
 from antiphon.models import Model
 from antiphon.tools import RunContext
@@ -96,8 +99,8 @@ _CALL_MARKUP = re.compile(
 )
 
 
-class Loop:
-    """The state of one run on its way."""
+class Loop(Course):
+    """The state of one run of an agent on its way."""
 
     def __init__(self, start: Start, shown: Shown) -> None:
         """Set up; nothing begins.
@@ -106,98 +109,45 @@ class Loop:
             start: What the run begins with.
             shown: Awaited after each event, until whoever looks wants the next one.
         """
-        self.start = start
-        self.agent = start.agent
-        self.record = _new_record(start) if start.earlier is None else Record.of(start.earlier)
-        self.cancelled = False
-        self.parent: Course | None = None
-        self.output: Any = ""
-        self.output_text = ""
-        self.error: AntiphonError | None = None
-        self.reason = ""
-        self.stop_reason: RunStopReason | None = None
-        self._redone = None if start.earlier is None else open_step(start.earlier)
-        self._view = View(self.record)
-        self._telling = Telling(
-            self.record.events, shown, start.journal, told_again(start.earlier, self._redone)
+        agent, earlier = start.agent, start.earlier
+        self._redone = None if earlier is None else open_step(earlier)
+        super().__init__(
+            start,
+            shown,
+            name=agent.name,
+            timeout=agent.timeout,
+            budget=Budget(None, agent.max_tokens, agent.max_cost, agent.prices),
+            told=told_again(earlier, self._redone),
         )
+        self._view = View(self.record)
         known = (result for step in self.record.steps for result in step.results)
         self._observing = Observing(known, self._summarise)
         self.execution = Execution(
-            start, self.record, self._telling, self.approver, self._view.say, self._observing
+            start, self.record, self.telling, self.approver, self._view.say, self._observing
         )
         self._context: RunContext[Any] = RunContext(deps=start.deps, state=start.state)
         self._offers: dict[int, Offer] = {}
-        self._asking = Asking(start, self.record, self._telling, self._about)
-        self._budget = Budget(start.agent, self.record)
+        self._asking = Asking(start, self.record, self.telling, self._about, self.open_model)
+        self._n_before = len(self.record.steps)
         self._ids = Ids()
         self._n_handoffs = sum(isinstance(e, HandoffEvent) for e in self.record.events)
         self._n_bad = 0
         self._repeats = Repeats()
+        self._successor: tuple[Runnable, ToolResult] | None = None
 
     # The life of a run
 
-    async def run(self) -> None:
-        """Go until the run is over; `record` and the fields tell how it ended."""
-        CURRENT.set(self)
-        ACTIVE.set(self.start.agent.telemetry or ACTIVE.get())
-        with run_span(self.agent.name, self.record.id, self.start.session) as span:
-            await self._go()
-            if span is not None:
-                span.ended(self.stop_reason or "error", self.reason)
+    def broken_off(self, why: str = "") -> None:
+        """Answer the calls that are open."""
+        self.execution.close(why or CANCELLED)
 
-    async def _go(self) -> None:
-        stop: RunStopReason = "error"
-        failed = "the program around the run failed"
-        timeout = self.start.agent.timeout
-        clock = asyncio.timeout(timeout)
-        try:
-            async with self._models_closed(), clock:
-                if self.cancelled:
-                    raise asyncio.CancelledError
-                stop = await self._steps()
-            failed = ""
-        except TimeoutError:
-            if not clock.expired():
-                raise
-            self.execution.close()
-            self._telling.note(LimitEvent("timeout", timeout or 0.0, time=self._telling.now()))
-            stop, failed = "time_limit", ""
-        except asyncio.CancelledError:
-            self.execution.close()
-            stop, failed = "cancelled", ""
-        except ModelError as error:
-            self.error, failed = error, str(error)
-        except Stopped as stopped:
-            self.execution.close("This call was not executed: the run was stopped.")
-            stop, failed = "refused", ""
-            self.output = self.output_text = stopped.reason
-        finally:
-            self.reason = failed or self.reason
-            self._end(stop)
-        await self._tell_end()
-        await self._telling.shown()
+    def conclude(self) -> None:
+        """Without an answer, what was said last stands for it."""
+        if self.stop_reason not in ("answer", "stopped_by_tool") and not self.output_text:
+            self.output = self.output_text = self.last_text()
 
-    @asynccontextmanager
-    async def _models_closed(self) -> AsyncGenerator[None]:
-        try:
-            yield
-        finally:
-            if self.parent is None:
-                await self._asking.close()
-
-    def _end(self, stop: RunStopReason) -> None:
-        self.stop_reason = stop
-        if stop not in ("answer", "stopped_by_tool") and not self.output_text:
-            self.output = self.output_text = self._last_text()
-        usage = self.record.total_usage
-        self._telling.note(
-            RunEnd(stop, self.output_text, usage, self.reason, time=self._telling.now())
-        )
-        if self.parent is not None:
-            self.parent.adopt(self.trajectory())
-
-    async def _tell_end(self) -> None:
+    async def tell_end(self) -> None:
+        """Let the memory learn, and tell the hooks."""
         if self.start.agent.memory is not None:
             self.start.agent.memory.learn(self.trajectory())
         for hooks in self.agent.hooks:
@@ -207,49 +157,14 @@ class Loop:
     @property
     def n_given(self) -> int:
         """How many messages of the conversation the run was given."""
-        return len(self.start.messages) - self._asking.n_led
+        return super().n_given - self._asking.n_led
 
-    @property
-    def pending(self) -> tuple[ToolCall, ...]:
-        """Calls that wait for a person."""
-        return self.execution.pending
-
-    @property
-    def opened(self) -> dict[str, Model]:
-        """Models that were opened by their specs, which runs inside this one share."""
-        return self._asking.opened
-
-    def beneath(self, parent: Course, call_id: str) -> None:
-        """Make this the run of a tool of another run, which it shares models with."""
-        self.parent = parent
-        self.record.call_id = call_id
-        self._asking.share(parent.opened)
-
-    def adopt(self, child: Trajectory) -> None:
-        """Keep the record of a run that a tool of this run made."""
-        self.record.adopt(child)
-        if self.start.journal is not None:
-            self.start.journal.append("child", child.to_row())
-
-    def trajectory(self) -> Trajectory:
-        """The record so far, as a value."""
-        end = self.record.events[-1] if self.record.events else None
-        over = isinstance(end, RunEnd)
-        return self.record.trajectory(
-            self.stop_reason or "cancelled",
-            end.output if over else self._last_text(),
-            end.error if over else "",
-            self._context.state,
-        )
-
-    def _last_text(self) -> str:
+    def last_text(self) -> str:
+        """The last text that a model wrote."""
         for step in reversed(self.record.steps):
             if step.completion.message.text:
                 return step.completion.message.text
         return ""
-
-    async def _emit(self, event: Event) -> None:
-        await self._telling.emit(event)
 
     def _about(self) -> RunContext[Any]:
         """The run's context, for functions that are no tools."""
@@ -258,16 +173,17 @@ class Loop:
 
     # Steps
 
-    async def _steps(self) -> RunStopReason:
+    async def go(self) -> RunStopReason:
+        """Step after step, until it is over."""
         if self.start.earlier is None:
             self.record.messages.extend(self.start.messages)
             if self.agent.memory is not None:
                 self.agent.memory.put_before(self.record.messages, self.start.question)
-            self._keep_start()
-            event = RunStart(
-                self.agent.name, self._asking.model(self.agent).spec, self.start.question
+            self.keep_start()
+            spec = self.open_model(self.agent.model).spec
+            await self.telling.emit(
+                RunStart(self.agent.name, spec, self.start.question, time=self.now())
             )
-            await self._emit(replace(event, time=self._telling.now()))
             self._ids = Ids(call_ids(self.record.messages))
             stop = None
         else:
@@ -275,22 +191,10 @@ class Loop:
             self._repeats = Repeats(self.record.messages)
             stop = await self._go_on(self.start.earlier)
         while stop is None:
+            if self._successor is not None:
+                return await self._give_over(*self._successor)
             stop = await self._limit() or await self._step()
         return stop
-
-    def _keep_start(self) -> None:
-        if self.start.journal is None:
-            return
-        self.start.journal.append(
-            "start",
-            {
-                "id": self.record.id,
-                "started_at": self.record.started_at,
-                "agent": self.agent.name,
-                "messages": [message_to_row(message) for message in self.record.messages],
-                "metadata": self.record.metadata,
-            },
-        )
 
     async def _go_on(self, earlier: Trajectory) -> RunStopReason | None:
         """Take up a run where its record ends; finish an unfinished step from what is known."""
@@ -298,7 +202,7 @@ class Loop:
         if not steps:
             return None
         last = len(steps) - 1
-        self.agent = self._named(speaker(earlier, finished=self._redone is None))
+        self._turn_to(last, speaker(earlier, finished=self._redone is None))
         if steps[last].shown is not None:
             said = self.record.messages[steps[last].n_prompt_messages :]
             self._view.narrow([*(steps[last].shown or ()), *said])
@@ -306,26 +210,43 @@ class Loop:
             return None
         return await self._judge(last, steps[last].completion, self._offer(self.agent))
 
+    def _turn_to(self, last: int, name: str) -> None:
+        """Have whoever is named go on after a step."""
+        who = self._named(name)
+        if isinstance(who, type(self.agent)):
+            self.agent = who
+            return
+        step = self.record.steps[last]
+        self._turn_to(last, step.agent)
+        handing = self._offer(self.agent).handoffs
+        given = next(r for r in step.results if handing.get(r.name) is who and not r.is_error)
+        self._successor = who, given
+
     async def _limit(self) -> RunStopReason | None:
-        reached = self._budget.reached()
+        agent = self.start.agent
+        reached = self.budget.reached()
+        own = len(self.record.steps) - self._n_before >= agent.max_steps
+        may_answer = own and reached is None and agent.on_limit == "answer"
+        if own:
+            reached = Reached("step_limit", "max_steps", agent.max_steps)
         if reached is None:
             return None
-        stop, name, value = reached
-        await self._emit(LimitEvent(name, value, time=self._telling.now()))
-        if stop == "step_limit" and self.start.agent.on_limit == "answer":
+        await self.telling.emit(LimitEvent(reached.limit, reached.value, time=self.now()))
+        if may_answer:
             await self._last_word()
-        return stop
+        return reached.stop
 
     async def _last_word(self) -> None:
         """Ask once more, without tools, for an answer from what is known."""
         index = len(self.record.steps)
         self._view.say(Message.user(LAST_WORD))
-        await self._emit(FeedbackEvent(index - 1, LAST_WORD, time=self._telling.now()))
+        await self.telling.emit(FeedbackEvent(index - 1, LAST_WORD, time=self.now()))
         offer = Offer()
-        started = self._telling.now()
-        await self._emit(StepStart(index, self.agent.name, time=started))
+        started = self.now()
+        await self.telling.emit(StepStart(index, self.agent.name, time=started))
         system = await self._asking.instructions(self.agent, offer)
         whole = self._view.conversation(system, ())
+        self.budget.begin_step()
         asked = await self._asking.ask(index, self.agent, offer, whole)
         message = with_own_ids(asked.completion.message, self._ids)
         step = Step(
@@ -334,7 +255,7 @@ class Loop:
             completion=replace(asked.completion, message=message),
             system=system,
             started=started,
-            ended=self._telling.now(),
+            ended=self.now(),
             shown=None if self._view.is_whole else _body(asked.conversation),
         )
         self._keep(step)
@@ -346,11 +267,12 @@ class Loop:
         index = len(self.record.steps)
         offer = await self._chosen_offer(self.agent)
         system = await self._asking.instructions(self.agent, offer)
-        started = self._telling.now()
-        await self._emit(StepStart(index, self.agent.name, time=started))
+        started = self.now()
+        await self.telling.emit(StepStart(index, self.agent.name, time=started))
         shorter = await self._view.compact(self.agent.compaction)
         if shorter is not None:
             await self._tell_shorter(index, shorter)
+        self.budget.begin_step()
         whole, asked = await self._asked(index, offer, system)
         conversation, completion = asked.conversation, asked.completion
         message = with_own_ids(completion.message, self._ids)
@@ -362,7 +284,7 @@ class Loop:
             completion=completion,
             system=_system_text(conversation),
             started=started,
-            ended=self._telling.now(),
+            ended=self.now(),
             tools=tuple(offer.tools),
             shown=None if conversation is whole and self._view.is_whole else _body(conversation),
         )
@@ -389,10 +311,11 @@ class Loop:
 
     async def _tell_shorter(self, index: int, shorter: Compacted) -> None:
         event = CompactionEvent(index, shorter.method, shorter.n_messages)
-        await self._emit(replace(event, time=self._telling.now()))
+        await self.telling.emit(replace(event, time=self.now()))
 
     def _keep(self, step: Step) -> None:
         """Take a finished model call into the record, and its reply into the conversation."""
+        self.budget.end_step(step.completion)
         if self.start.journal is not None:
             last = self.record.steps[-1] if self.record.steps else None
             self.start.journal.append("step", step_to_row(step, last))
@@ -424,7 +347,7 @@ class Loop:
             return await self._after_calls(index, completion, results)
         if why == "length":
             n_tokens = completion.usage.output_tokens
-            await self._emit(LimitEvent("output_tokens", n_tokens, time=self._telling.now()))
+            await self.telling.emit(LimitEvent("output_tokens", n_tokens, time=self.now()))
             return await self._end_step(index, "token_limit")
         return await self._end_step(index, await self._answered(index, completion, offer))
 
@@ -463,16 +386,15 @@ class Loop:
         """An answer with its placeholders replaced by what tools returned."""
         whole, found, unknown = insert_results(text, self._observing.texts)
         for id in (*found, *unknown):
-            await self._emit(InsertionEvent(index, id, id in found, time=self._telling.now()))
+            await self.telling.emit(InsertionEvent(index, id, id in found, time=self.now()))
         return whole
 
     async def _end_step(self, index: int, stop: RunStopReason | None) -> RunStopReason | None:
         completion = self.record.steps[index].completion
-        now = self._telling.now()
+        now = self.now()
         self.record.steps[index] = replace(self.record.steps[index], ended=now)
-        if self.start.journal is not None and self.start.state:
-            self.start.journal.append("state", json_state(self.start.state))
-        await self._emit(StepEnd(index, completion.stop_reason, completion.usage, time=now))
+        self.keep_state()
+        await self.telling.emit(StepEnd(index, completion.stop_reason, completion.usage, time=now))
         return stop
 
     async def _count_bad(self, stop: RunStopReason) -> RunStopReason | None:
@@ -481,7 +403,7 @@ class Loop:
         limit = self.start.agent.max_mends
         if self._n_bad <= limit:
             return None
-        await self._emit(LimitEvent("max_mends", limit, time=self._telling.now()))
+        await self.telling.emit(LimitEvent("max_mends", limit, time=self.now()))
         return stop
 
     async def _ask_again(self, index: int, text: str, why: str) -> RunStopReason | None:
@@ -490,7 +412,7 @@ class Loop:
             self.reason = f"the model was asked {self._n_bad} times and its last reply {why}"
         else:
             self._view.say(Message.user(text))
-            await self._emit(FeedbackEvent(index, text, time=self._telling.now()))
+            await self.telling.emit(FeedbackEvent(index, text, time=self.now()))
         return stop
 
     # Calls
@@ -518,7 +440,7 @@ class Loop:
             return
         self.record.specs.update({spec.name: spec for spec in fresh})
         row = self.record.agents[agent.name] = agent_row(
-            agent, self._asking.model(agent).spec, offer
+            agent, self.open_model(agent.model).spec, offer
         )
         if self.start.journal is not None:
             specs = [spec.to_openai() for spec in fresh]
@@ -580,17 +502,12 @@ class Loop:
         self._context.agent, self._context.step = self.agent.name, index
         return self._context
 
-    def approver(self) -> ApproveFunction | None:
-        """Who decides about calls that need a person, if anyone is there."""
-        if self.start.approve is None and self.parent is not None:
-            return self.parent.approver()
-        return self.start.approve
-
     async def _after_calls(
         self, index: int, completion: Completion, results: list[ToolResult] | None
     ) -> RunStopReason | None:
         """What follows from the answers."""
         if results is None:
+            self.pending = self.execution.pending
             return "pending"
         if completion.message.tool_calls:
             self._n_bad = 0
@@ -620,12 +537,12 @@ class Loop:
             n = self._repeats.count(call, texts[call.id])
             if n >= limit:
                 self.output = self.output_text = ""
-                await self._emit(LimitEvent("max_repeats", limit, time=self._telling.now()))
+                await self.telling.emit(LimitEvent("max_repeats", limit, time=self.now()))
                 return "stuck"
             if n == max(2, limit - 2):
                 note = repeated_note(call, n)
                 self._view.say(Message.user(note))
-                await self._emit(FeedbackEvent(index, note, time=self._telling.now()))
+                await self.telling.emit(FeedbackEvent(index, note, time=self.now()))
         return None
 
     # Handoffs
@@ -635,7 +552,7 @@ class Loop:
         assert target is not None
         limit = self.start.agent.max_handoffs
         if self._n_handoffs >= limit:
-            await self._emit(LimitEvent("max_handoffs", limit, time=self._telling.now()))
+            await self.telling.emit(LimitEvent("max_handoffs", limit, time=self.now()))
             return "handoff_limit"
         self._n_handoffs += 1
         for hooks in self.agent.hooks:
@@ -643,33 +560,68 @@ class Loop:
                 stop = await settled(hooks.on_handoff(self._about(), self.agent.name, target.name))
                 if stop is not None:
                     raise Stopped(stop.reason)
-        now = self._telling.now()
-        await self._emit(HandoffEvent(index, self.agent.name, target.name, time=now))
+        await self.telling.emit(HandoffEvent(index, self.agent.name, target.name, time=self.now()))
         shorten = self._offer(self.agent).filters.get(result.name)
-        self.agent = target
         if shorten is not None:
             self._view.narrow(shorten(tuple(self._view.messages)))
+        if isinstance(target, type(self.agent)):
+            self.agent = target
+        else:
+            self._successor = target, result
         return None
 
-    def _named(self, name: str) -> "Agent":
-        """The agent of that name, from the first one and whom it may hand over to."""
-        waiting, seen = [self.start.agent], dict[str, "Agent"]()
+    async def _give_over(self, who: Runnable, handed: ToolResult) -> RunStopReason:
+        """Have a strategy take over: it is asked the question, and its end is the run's."""
+        key, index = handed.call_id, len(self.record.steps)
+        earlier = self.earlier_part(key)
+        if earlier is not None and not self.goes_on(key):
+            self.output = earlier.output
+            return self._taken_over(earlier)
+        await self._asking.discard(index)
+        said = self._view.messages
+        asked = max((n for n, m in enumerate(said) if m.role == "user"), default=0)
+        run = self.part(who, said[asked], key=key, history=said[:asked])
+        result = await self.follow(run, self._show_part)
+        self.pending = tuple(held(key, call) for call in result.pending)
+        for call in self.pending:
+            await self.telling.emit(ApprovalEvent(index - 1, call, time=self.now()))
+        self.agent, self.error, self.output = result.agent, result.error, result.value
+        return self._taken_over(result.trajectory)
+
+    async def _show_part(self, event: Event) -> None:
+        """Tell what a strategy does that took over; what it says is the next step's."""
+        now, index = self.now(), len(self.record.steps)
+        match event:
+            case TextEvent() | ThinkingEvent() | RetryEvent():
+                await self.telling.emit(replace(event, step=index, time=now))
+            case PlanEvent() | TaskEvent() | ReplanEvent() | AttemptEvent() | ReflectionEvent():
+                await self.telling.emit(replace(event, time=now))
+            case _:
+                pass
+
+    def _taken_over(self, record: Trajectory) -> RunStopReason:
+        """End as the strategy did that took over."""
+        self.output_text, self.reason = record.output, record.error
+        if record.output and record.stop_reason != "pending":
+            self._view.say(Message.assistant(record.output))
+        return record.stop_reason
+
+    def _named(self, name: str) -> Runnable:
+        """Who has that name: the first agent, or one of those that may take over."""
+        waiting: list[Runnable] = [self.start.agent]
+        seen: dict[str, Runnable] = {}
         while waiting:
-            agent = waiting.pop()
-            if agent.name not in seen:
-                seen[agent.name] = agent
-                waiting += [handoff.target() for handoff in agent.own_handoffs]
+            who = waiting.pop()
+            if who.name not in seen:
+                seen[who.name] = who
+                if isinstance(who, type(self.start.agent)):
+                    waiting += [handoff.target() for handoff in who.own_handoffs]
         if name not in seen:
             raise UsageError(
                 f"the run was with agent {name!r}; resume it with an agent that is, or hands over "
                 f"to, it. Known here: {', '.join(seen)}"
             )
         return seen[name]
-
-
-def _new_record(start: Start) -> Record:
-    now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    return Record(start.run_id or uuid.uuid4().hex, now, metadata=start.metadata)
 
 
 def _named(results: list[ToolResult], names: "tuple[str, ...] | Any") -> ToolResult | None:

@@ -80,10 +80,14 @@ def paused_inside(
     """The paused run inside a call, with the decisions that are for its calls."""
     for child in children:
         if child.call_id == call_id and child.stop_reason == "pending":
-            own = {
-                id.removeprefix(f"{call_id}/"): decision
-                for id, decision in decisions.items()
-                if id.startswith(f"{call_id}/")
-            }
-            return Inside(call_id, child, own)
+            return Inside(call_id, child, decisions_inside(call_id, decisions))
     return None
+
+
+def decisions_inside(call_id: str, decisions: Mapping[str, Decision]) -> dict[str, Decision]:
+    """What was decided about the calls of the run inside a call, by their own ids."""
+    return {
+        id.removeprefix(f"{call_id}/"): decision
+        for id, decision in decisions.items()
+        if id.startswith(f"{call_id}/")
+    }

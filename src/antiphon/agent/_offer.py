@@ -11,6 +11,7 @@ from antiphon.tools import Tool, tool, valid_name
 
 if TYPE_CHECKING:
     from antiphon.agent._agent import Agent, Handoff, InputFilter
+    from antiphon.agent._runnable import Runnable
 
 
 @dataclass(slots=True)
@@ -23,8 +24,8 @@ class Offer:
     """Chooses what is shown, where the agent has more tools than that."""
     output: Output | None = None
     """The type of the answer, where it is not text."""
-    handoffs: set[str] = field(default_factory=set[str])
-    """Names of the tools that only hand over."""
+    handoffs: "dict[str, Runnable]" = field(default_factory=dict[str, Any])
+    """By the name of the tool that only hands over: who takes over."""
     filters: "dict[str, InputFilter]" = field(default_factory=dict[str, Any])
     """By the handoff tool's name: what the next agent is shown."""
     _specs: tuple[ToolSpec, ...] = ()
@@ -78,10 +79,12 @@ class Offer:
         def transfer() -> Any:
             return target
 
+        # An agent goes on in this run; what a strategy has done is known when it is over.
+        harmless = target.root is target or all(t.idempotent for t in target.root.own_tools)
         self.tools[name] = tool(
-            transfer, name=name, description=about, threaded=False, idempotent=True
+            transfer, name=name, description=about, threaded=False, idempotent=harmless
         )
-        self.handoffs.add(name)
+        self.handoffs[name] = target
         if handoff.input_filter is not None:
             self.filters[name] = handoff.input_filter
 

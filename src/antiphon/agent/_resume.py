@@ -24,7 +24,8 @@ def told_again(earlier: Trajectory | None, step: int | None) -> list[Event]:
     own = [e for e in events if getattr(e, "step", None) == index]
     if step is None:
         return [e for e in own if isinstance(e, StepStart)]
-    begin = max((n for n, e in enumerate(events) if isinstance(e, _DELTAS)), default=-1)
+    deltas = (n for n, e in enumerate(events) if isinstance(e, _DELTAS) and e.step == index)
+    begin = max(deltas, default=-1)
     return events[begin + 1 :]
 
 

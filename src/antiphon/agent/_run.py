@@ -1,13 +1,13 @@
-"""One execution of an Agent: awaited it is the result, iterated it is the events.
+"""One execution of an agent or a strategy: awaited it is the result, iterated it is the events.
 
-The loop (`_loop.py`) goes on in a task of its own.  While a run is iterated, the loop waits after
+How it goes (`_course.py`) goes on in a task of its own.  While a run is iterated, that waits after
 each event until the next one is asked for, so that nothing happens behind the reader's back:
 breaking out of the iteration stops the run before its next model call or tool.
 """
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -15,7 +15,6 @@ from antiphon.agent._calls import Ids
 from antiphon.agent._cost import cost_of
 from antiphon.agent._course import CURRENT, CourseMaker
 from antiphon.agent._history import closed, mend
-from antiphon.agent._loop import Loop
 from antiphon.agent._nested import INSIDE, undecided_calls
 from antiphon.agent._record import split_usage
 from antiphon.agent._start import ApproveFunction, Decision, Start
@@ -33,6 +32,7 @@ from antiphon.tools import RunContext
 
 if TYPE_CHECKING:
     from antiphon.agent._agent import Agent
+    from antiphon.agent._runnable import Runnable
 
 ResultT = TypeVar("ResultT")
 
@@ -121,18 +121,18 @@ def no_answer(reason: str) -> str:
 class Run:
     """An execution that has begun or will when it is first awaited or iterated."""
 
-    def __init__(self, start: Start, course: CourseMaker = Loop) -> None:
-        self._loop = course(start, self._wait_for_reader)
+    def __init__(self, start: Start, course: CourseMaker) -> None:
+        self._course = course(start, self._wait_for_reader)
         self._task: asyncio.Task[None] | None = None
         self._arrived = asyncio.Event()
         self._wanted = asyncio.Event()
         self._paced = False
-        self._n_earlier = len(self._loop.record.events)
+        self._n_earlier = len(self._course.record.events)
 
     @classmethod
     def begin(
         cls,
-        agent: "Agent",
+        who: "Runnable",
         input: Input,
         *,
         history: Sequence[Message],
@@ -142,13 +142,8 @@ class Run:
         metadata: Mapping[str, Any] | None,
         store: Store | None,
         session: str,
-        course: CourseMaker = Loop,
     ) -> "Run":
-        """A new run; see `Agent.run`.
-
-        Args:
-            course: How it goes: an agent's loop, or a strategy around it.
-        """
+        """A new run; see `Runnable.run`."""
         if session and store is None:
             raise UsageError(f"session {session!r} needs a store: agent.run(..., store=...)")
         before = _said_in(store, session)
@@ -157,10 +152,10 @@ class Run:
         id = uuid.uuid4().hex
         journal = None
         if store is not None:
-            journal = store.begin(id, session=session, agent=agent.name, question=question)
+            journal = store.begin(id, session=session, agent=who.name, question=question)
         return cls(
             Start(
-                agent,
+                who.root,
                 messages,
                 question=question,
                 session=session,
@@ -171,26 +166,22 @@ class Run:
                 approve=approve,
                 metadata=dict(metadata or {}),
             ),
-            course,
+            who.course,
         )
 
     @classmethod
     def again(
         cls,
-        agent: "Agent",
+        who: "Runnable",
         trajectory: Trajectory | str,
         decisions: Mapping[str, bool | Decision],
         *,
         deps: object,
+        state: dict[str, Any] | None,
         approve: ApproveFunction | None,
         store: Store | None,
-        course: CourseMaker = Loop,
     ) -> "Run":
-        """A run that goes on; see `Agent.resume`.
-
-        Args:
-            course: How it goes: an agent's loop, or a strategy around it.
-        """
+        """A run that goes on; see `Runnable.resume`."""
         journal = None
         if isinstance(trajectory, str):
             if store is None:
@@ -201,9 +192,9 @@ class Run:
         _check_resumable(trajectory, decisions)
         return cls(
             Start(
-                agent,
+                who.root,
                 deps=deps,
-                state=dict(trajectory.state),
+                state=dict(trajectory.state) if state is None else state,
                 approve=approve,
                 earlier=trajectory,
                 journal=journal,
@@ -211,48 +202,46 @@ class Run:
                     id: d if isinstance(d, Decision) else Decision(d) for id, d in decisions.items()
                 },
             ),
-            course,
+            who.course,
         )
 
     @classmethod
-    def within(cls, agent: "Agent", question: str, context: RunContext[Any]) -> "Run":
-        """The run of an agent inside a call: a new one, or the one that was paused in it."""
+    def within(cls, who: "Runnable", question: str, context: RunContext[Any]) -> "Run":
+        """A run inside a call: a new one, or the one that was paused in it."""
         inside = INSIDE.get()
         INSIDE.set(None)  # what runs inside this run has its own calls
+        deps, state = context.deps, context.state
         if inside is None or inside.call_id != context.call_id:
-            run = agent.run(question, deps=context.deps, state=context.state)
+            run = who.run(question, deps=deps, state=state)
         else:
-            start = Start(
-                agent,
-                deps=context.deps,
-                state=context.state,
-                earlier=inside.trajectory,
-                decisions=inside.decisions,
-            )
-            run = cls(start)
+            run = who.resume(inside.trajectory, inside.decisions, deps=deps, state=state)
         return run.under(context.call_id)
 
     def under(self, call_id: str) -> "Run":
-        """Make this the child of the run whose tool is being executed, if there is one."""
+        """Make this the child of the run whose tool is being executed, if there is one.
+
+        Args:
+            call_id: What that run knows it by.
+        """
         parent = CURRENT.get()
         if parent is not None:
-            self._loop.beneath(parent, call_id)
+            self._course.beneath(parent, call_id)
         return self
 
     @property
     def id(self) -> str:
         """The run's id, which its trajectory has too."""
-        return self._loop.record.id
+        return self._course.record.id
 
     @property
     def trajectory(self) -> Trajectory:
         """The record so far, at any moment, whatever happened."""
-        return self._loop.trajectory()
+        return self._course.trajectory()
 
     def __await__(self) -> Generator[Any, None, RunResult]:
         return self._finish().__await__()
 
-    async def __aiter__(self) -> AsyncIterator[Event]:
+    async def __aiter__(self) -> AsyncGenerator[Event]:
         """The events, from the first one; of a resumed run, those that are new.
 
         The first to iterate sets the pace and stops the run by leaving; others only look.
@@ -261,7 +250,7 @@ class Run:
             RunError: After the last event, where the run ended without an answer because something
                 broke; the same that `RunResult.output` raises.
         """
-        events = self._loop.record.events
+        events = self._course.record.events
         leads = self._task is None
         self._paced = leads
         task = self._begin()
@@ -279,8 +268,8 @@ class Run:
             if leads:
                 await self._stop()
         task.result()
-        if self._loop.reason:
-            raise RunError(no_answer(self._loop.reason)) from self._loop.error
+        if self._course.reason:
+            raise RunError(no_answer(self._course.reason)) from self._course.error
 
     def wait(self) -> RunResult:
         """Run to the end from plain code.
@@ -295,20 +284,20 @@ class Run:
 
         May be called from any thread, and before the run has begun.
         """
-        self._loop.cancelled = True
+        self._course.cancelled = True
         if self._task is not None:
             self._task.get_loop().call_soon_threadsafe(self._task.cancel)
 
     def _begin(self) -> "asyncio.Task[None]":
         if self._task is None:
-            self._task = asyncio.create_task(self._loop.run(), name=f"antiphon run {self.id}")
+            self._task = asyncio.create_task(self._course.run(), name=f"antiphon run {self.id}")
             self._task.add_done_callback(lambda _: self._arrived.set())
         return self._task
 
     async def _wait_for_reader(self) -> None:
         """Called by the loop after each event."""
         self._arrived.set()
-        if self._paced and self._loop.stop_reason is None:
+        if self._paced and self._course.stop_reason is None:
             self._wanted.clear()
             await self._wanted.wait()
 
@@ -327,17 +316,17 @@ class Run:
             await self._stop()
             raise
         task.result()
-        loop = self._loop
-        trajectory = loop.trajectory()
+        course = self._course
+        trajectory = course.trajectory()
         return RunResult(
             trajectory=trajectory,
             stop_reason=trajectory.stop_reason,
-            agent=loop.agent,
+            agent=course.agent,
             text=trajectory.output,
-            value=loop.output,
-            error=loop.error,
-            pending=loop.pending,
-            n_given=loop.n_given,
+            value=course.output,
+            error=course.error,
+            pending=course.pending,
+            n_given=course.n_given,
         )
 
 

@@ -35,18 +35,22 @@ class Telling:
             shown: Awaited after each event.
             journal: Where events are kept before they are shown.
             told: Events of the unfinished step, which will come once more.
-            clock: What times are read from, in seconds.
+            clock: What times are read from, in seconds, once the run has begun.
         """
         self.events = events
         self._shown = shown
         self._journal = journal
         self._told = list(told)
         self._clock = clock
-        self._begun = clock() - (events[-1].time if events else 0.0)
+        self._begun: float | None = None
+
+    def begin(self) -> None:
+        """Time passes from now on, after that of a run that goes on."""
+        self._begun = self._clock() - (self.events[-1].time if self.events else 0.0)
 
     def now(self) -> float:
         """Seconds since the run began, the time before it was broken off included."""
-        return round(self._clock() - self._begun, 6)
+        return 0.0 if self._begun is None else round(self._clock() - self._begun, 6)
 
     def note(self, event: Event) -> bool:
         """Record an event without waiting for whoever looks; whether it was new."""

@@ -13,6 +13,7 @@ from antiphon.errors import DataError
 from antiphon.events import (
     Event,
     FeedbackEvent,
+    HandoffEvent,
     ResultEvent,
     RunEnd,
     Step,
@@ -101,9 +102,18 @@ def _conversation(run: _Run) -> Conversation:
     if system and not leads:
         messages.insert(0, Message.system(system))
     end = run.events[-1] if run.events else None
-    if not run.steps and isinstance(end, RunEnd) and end.output:
-        messages.append(Message.assistant(end.output))  # a strategy's: its parts have the steps
+    if isinstance(end, RunEnd) and end.output and end.stop_reason != "pending" and _is_told(run):
+        messages.append(Message.assistant(end.output))
     return Conversation(tuple(messages), tuple(run.specs.values()))
+
+
+def _is_told(run: _Run) -> bool:
+    """Whether the answer is a strategy's, whose parts have the steps that wrote it."""
+    last = len(run.steps) - 1
+    parts = {child.call_id for child in run.children}
+    given = {call.id for call in run.steps[last].completion.message.tool_calls} if run.steps else ()
+    handed = any(isinstance(e, HandoffEvent) and e.step == last for e in run.events)
+    return not run.steps or (handed and any(id in parts for id in given))
 
 
 def _usage(step: Step) -> Usage:

@@ -7,20 +7,21 @@ start while it still does, and how often it may plan anew.
 How a run of it goes is in `_plan_course.py`.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from antiphon.agent import Agent
+from antiphon.agent import Agent, Runnable
 from antiphon.agent._course import Course
 from antiphon.agent._start import Start
+from antiphon.agent._telling import Shown
 from antiphon.errors import UsageError
-from antiphon.models import Model
+from antiphon.models import Model, Price
 from antiphon.strategies._dialects import Dialect
 from antiphon.strategies._plan import Plan
 from antiphon.strategies._plan_course import PlanCourse
 from antiphon.strategies._schedule import OnFailure
-from antiphon.strategies._strategy import Runnable, Shown, Strategy
+from antiphon.strategies._strategy import Strategy
 
 Opinion: TypeAlias = bool | str | Plan
 """What a person says of a plan: True runs it, a Plan runs that instead, a text says why not and has
@@ -88,10 +89,22 @@ class PlanAndExecute(Strategy):
     """A person, shown the plan after each task."""
     result_tokens: int = 1000
     """The most that planner, joiner and executors are shown of one result, in tokens."""
+    max_steps: int | None = None
+    """The most model calls of all parts together; no further one begins beyond it."""
+    max_tokens: int | None = None
+    """The most tokens, read and written, of all parts together; likewise."""
+    max_cost: float | None = None
+    """The most that all parts together may cost by `prices`; likewise."""
+    prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
+    """What models cost, by the name that a completion gives its model."""
+    on_limit: Literal["stop", "answer"] = "stop"
+    """Whether a run at `max_steps` ends, or keeps its last model call for an answer from what was
+    found."""
     timeout: float | None = None
     """Seconds until the run is stopped."""
 
     def __post_init__(self) -> None:
+        self.check_limits()
         for limit in ("max_parallel", "max_tasks", "max_attempts"):
             if getattr(self, limit) < 1:
                 raise UsageError(f"{limit} of {self.name!r} is {getattr(self, limit)}; 1 or more")

@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import Any, cast
 
 from antiphon.errors import PlanError
-from antiphon.messages import JsonObject
+from antiphon.messages import JsonObject, ToolCall
 from antiphon.strategies._plan import Plan, Task
 from antiphon.strategies._plan_checks import check_arguments, value_of
 from antiphon.strategies._references import ReferenceFailed, substitute
 from antiphon.strategies._schedule import Lanes, Schedule
+from antiphon.strategies._tool_tasks import within
 from antiphon.tools import RunContext, Tool
 
 
@@ -39,15 +40,8 @@ async def run_plan(
         except ReferenceFailed as failed:
             return replace(task, status="failed", reason=str(failed))
         timeout = task_timeout if task.timeout is None else task.timeout
-        deadline = asyncio.timeout(timeout)
-        try:
-            async with deadline:
-                result = await known[task.tool].call(arguments, context, task.id)
-        except TimeoutError:
-            if not deadline.expired():
-                raise
-            reason = f"timeout: {task.tool} gave no answer within {timeout:g} s"
-            return replace(task, status="failed", reason=reason, started=started)
+        call = ToolCall(task.tool, arguments, task.id)
+        result = await within(known[task.tool], call, context, timeout)
         return replace(
             task,
             status="failed" if result.is_error else "completed",

@@ -13,8 +13,9 @@ from antiphon.agent import Agent
 from antiphon.agent._course import Course
 from antiphon.agent._loop import Loop
 from antiphon.agent._start import Start
+from antiphon.agent._telling import Shown
 from antiphon.errors import UsageError
-from antiphon.strategies._strategy import Shown, Strategy
+from antiphon.strategies._strategy import Strategy
 
 
 @dataclass(frozen=True)

@@ -5,18 +5,19 @@ before but what was learned from it; the attempts themselves are kept in the rec
 it goes is in `_reflexion_course.py`.
 """
 
-from collections.abc import Awaitable, Callable
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TypeAlias
 
-from antiphon.agent import Agent
+from antiphon.agent import Agent, Runnable
 from antiphon.agent._course import Course
 from antiphon.agent._start import Start
+from antiphon.agent._telling import Shown
 from antiphon.errors import UsageError
-from antiphon.models import Model
+from antiphon.models import Model, Price
 from antiphon.strategies._evaluators import Evaluator
 from antiphon.strategies._reflexion_course import ReflexionCourse
-from antiphon.strategies._strategy import Runnable, Shown, Strategy, root_of
+from antiphon.strategies._strategy import Strategy
 
 Reset: TypeAlias = Callable[[], object | Awaitable[object]]
 """Puts the world back as it was before an attempt."""
@@ -58,10 +59,19 @@ class Reflexion(Strategy):
     reset: Reset | None = None
     """Undoes what an attempt did outside, before the next one; needed where a tool may do anything
     there, that is where one is not marked ``idempotent``."""
+    max_steps: int | None = None
+    """The most model calls of all parts together; no further one begins beyond it."""
+    max_tokens: int | None = None
+    """The most tokens, read and written, of all parts together; likewise."""
+    max_cost: float | None = None
+    """The most that all parts together may cost by `prices`; likewise."""
+    prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
+    """What models cost, by the name that a completion gives its model."""
     timeout: float | None = None
     """Seconds until the run is stopped."""
 
     def __post_init__(self) -> None:
+        self.check_limits()
         if self.max_attempts < 1 or self.max_reflections < 1:
             raise UsageError(
                 f"max_attempts and max_reflections of {self.name!r} must be 1 or more, got "
@@ -78,7 +88,7 @@ class Reflexion(Strategy):
     @property
     def root(self) -> Agent:
         """The agent that the strategy is built around."""
-        return root_of(self.actor)
+        return self.actor.root
 
     def course(self, start: Start, shown: Shown) -> Course:
         """How a run of it goes."""

@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from antiphon.agent import Agent, RunResult
+from antiphon.agent._cost import Reached
 from antiphon.agent._start import Start
+from antiphon.agent._telling import Shown
 from antiphon.errors import ModelError, RunError
 from antiphon.events import (
     AttemptEvent,
@@ -21,7 +23,6 @@ from antiphon.messages import Message, TextPart, dump_json
 from antiphon.strategies._course import StrategyCourse, answered, no_answer_reason, text_of
 from antiphon.strategies._plan import plan_of
 from antiphon.strategies._prompts import told_tasks
-from antiphon.strategies._strategy import Shown
 
 if TYPE_CHECKING:
     from antiphon.strategies._evaluators import Verdict
@@ -66,51 +67,39 @@ class ReflexionCourse(StrategyCourse):
 
     def __init__(self, how: "Reflexion", start: Start, shown: Shown) -> None:
         """Set up; nothing begins."""
-        super().__init__(start, shown, name=how.name, timeout=how.timeout)
+        super().__init__(start, shown, strategy=how)
         self.how = how
         self.reflections: list[str] = []
         self.attempts: list[_Attempt] = []
-        self._unfinished: Trajectory | None = None
         self._last_failed = ""
         if start.earlier is not None:
             self._take_up(start.earlier)
 
-    async def go(self) -> RunStopReason:
+    async def pursue(self) -> RunStopReason:
         """Try until an attempt passes, cannot be judged, or was the last one."""
         for n in range(len(self.attempts) + 1, self.how.max_attempts + 1):
-            if self._unfinished is None and (n > 1 or self.start.earlier is not None):
+            if not self.goes_on(f"attempt:{n}") and (n > 1 or self.start.earlier is not None):
                 await self._prepare(n)
             result = await self._attempt(n)
-            if result.stop_reason == "pending":
-                self.pending = tuple(
-                    replace(call, id=f"attempt:{n}/{call.id}") for call in result.pending
-                )
-                return "pending"
             if result.stop_reason in ("error", "refused", "cancelled"):
                 self.error, self.reason = result.error, no_answer_reason(result)
                 return result.stop_reason
             stop = await self._judge(n, result)
             if stop is not None:
                 return stop
-        return await self._best()
+        await self.emit(LimitEvent("max_attempts", self.how.max_attempts))
+        return await self._best("failed")
+
+    async def settle(self, reached: Reached) -> RunStopReason:
+        """End with the best of the attempts that there were."""
+        return await self._best(reached.stop)
 
     async def _attempt(self, n: int) -> RunResult:
+        """An attempt, which is judged by what it has where the budget ends it."""
+        self.mind_budget()
         key = f"attempt:{n}"
-        if self._unfinished is not None:
-            earlier, self._unfinished = self._unfinished, None
-            own = f"{key}/"
-            decisions = {
-                id.removeprefix(own): decision
-                for id, decision in self.start.decisions.items()
-                if id.startswith(own)
-            }
-            run = self.how.actor.resume(
-                earlier, decisions, deps=self.start.deps, approve=self.approver()
-            )
-            return await run.under(key)
-        return await self.ask(
-            self.how.actor, self._task(), role="actor", key=key, history=self.before
-        )
+        run = self.part(self.how.actor, self._task(), role="actor", key=key, history=self.before)
+        return self.not_waiting(key, await run)
 
     def _task(self) -> Message:
         """What an attempt is asked: what was learned, as a block of its own, and the task."""
@@ -168,12 +157,11 @@ class ReflexionCourse(StrategyCourse):
         if attempt.text:
             await self.emit(TextEvent(0, attempt.text))
 
-    async def _best(self) -> RunStopReason:
-        """End with the best of failed attempts, the later of equal ones."""
-        await self.emit(LimitEvent("max_attempts", self.how.max_attempts))
+    async def _best(self, stop: RunStopReason) -> RunStopReason:
+        """End with the best of failed attempts: of equal ones, the last that has an answer."""
         if self.attempts:
-            await self._say(max(self.attempts, key=lambda attempt: (attempt.score, attempt.n)))
-        return "failed"
+            await self._say(max(self.attempts, key=lambda a: (a.score, bool(a.text), a.n)))
+        return stop
 
     # Between attempts
 
@@ -222,7 +210,6 @@ class ReflexionCourse(StrategyCourse):
     # Going on from a record
 
     def _take_up(self, earlier: Trajectory) -> None:
-        tried = {c.call_id: c for c in earlier.children if c.call_id.startswith("attempt:")}
         for event in earlier.events:
             match event:
                 case ReflectionEvent(text=text):
@@ -232,9 +219,6 @@ class ReflexionCourse(StrategyCourse):
                     self._last_failed = text
                 case _:
                     pass
-        following = tried.get(f"attempt:{len(self.attempts) + 1}")
-        if following is not None and following.stop_reason in ("pending", "cancelled"):
-            self._unfinished = following
 
 
 async def _told(attempt: Trajectory) -> str:

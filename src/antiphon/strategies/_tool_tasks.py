@@ -20,10 +20,10 @@ from antiphon.tools import RunContext, Tool
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """A call waits for a person."""
+    """Calls wait for a person."""
 
-    call: ToolCall
-    """The call."""
+    calls: tuple[ToolCall, ...]
+    """The calls, at least one."""
 
 
 async def call_tool(
@@ -58,18 +58,18 @@ async def call_tool(
     if asked or known.needs_approval(call.arguments):
         decision = await _decided(course, call)
         if decision is None:
-            return Waits(call)
+            return Waits((call,))
         if not decision.approved:
             why = f": {decision.reason}" if decision.reason else ""
             text = f"a person refused this call{why}; it was not executed"
             return ToolResult(call.id, call.name, text, is_error=True)
         if decision.arguments is not None:
             call = replace(call, arguments=decision.arguments)
-    result = await _within(known, call, context, timeout)
+    result = await within(known, call, context, timeout)
     for _ in range(max_attempts - 1):
         if not result.is_error:
             break
-        result = await _within(known, call, context, timeout)
+        result = await within(known, call, context, timeout)
     for hooks in agent.hooks:
         if hooks.after_tool is not None:
             match await settled(hooks.after_tool(context, call, result)):
@@ -124,9 +124,17 @@ async def _asked(approve: ApproveFunction, call: ToolCall) -> Decision:
     return answer if isinstance(answer, Decision) else Decision(bool(answer))
 
 
-async def _within(
-    known: Tool[..., Any], call: ToolCall, context: RunContext[Any], timeout: float | None
+async def within(
+    known: Tool[..., Any], call: ToolCall, context: RunContext[Any] | None, timeout: float | None
 ) -> ToolResult:
+    """What a tool answers in time.
+
+    Args:
+        known: The tool.
+        call: What is called.
+        context: The run's context.
+        timeout: Seconds until it has failed.
+    """
     deadline = asyncio.timeout(timeout)
     try:
         async with deadline:

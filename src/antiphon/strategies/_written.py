@@ -1,30 +1,27 @@
 """A plan while it is written: tasks go to the schedule as soon as their text is whole."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from antiphon.errors import PlanError
 from antiphon.strategies._plan import Plan, Task, check_task
 from antiphon.strategies._plan_checks import check_arguments, check_same
+from antiphon.strategies._progress import Progress
 from antiphon.strategies._schedule import Schedule
-
-if TYPE_CHECKING:
-    from antiphon.strategies._plan_course import PlanCourse
 
 
 class Written:
     """What was read of a plan so far."""
 
-    def __init__(self, course: "PlanCourse") -> None:
-        self._course = course
-        self._reader = course.reader()
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._reader = progress.reader()
         self._problem = ""
         self._n_new = 0
         self._ids: set[str] = set()
 
     def begin_again(self) -> None:
         """The text so far no longer holds; tasks that were started from it go on."""
-        self._reader = self._course.reader()
+        self._reader = self._progress.reader()
         self._problem = ""
         self._ids = set()
 
@@ -42,7 +39,7 @@ class Written:
             try:
                 self._add(self._reader.finish(), schedule)
                 plan = Plan("", tuple(schedule.tasks.values()))
-                plan.check(tools=self._course.tools, agents=self._course.others)
+                plan.check(tools=self._progress.tools, agents=self._progress.others)
             except PlanError as error:
                 self._problem = str(error)
         return self._problem
@@ -60,11 +57,11 @@ class Written:
                     raise PlanError(f"duplicate id: two tasks are called {task.id!r}; rename one")
                 continue
             self._n_new += 1
-            if self._n_new > self._course.how.max_tasks:
-                raise PlanError(f"the plan has more than {self._course.how.max_tasks} tasks")
-            made = self._course.prepared(task)
+            if self._n_new > self._progress.how.max_tasks:
+                raise PlanError(f"the plan has more than {self._progress.how.max_tasks} tasks")
+            made = self._progress.prepared(task)
             check_task(
-                made, set(made.needs), [], tools=self._course.tools, agents=self._course.others
+                made, set(made.needs), [], tools=self._progress.tools, agents=self._progress.others
             )
-            check_arguments(made, self._course.tools)
+            check_arguments(made, self._progress.tools)
             schedule.add(made)
