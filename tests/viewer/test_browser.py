@@ -1,15 +1,21 @@
 """The page in a real Chromium: nothing complains, hostile text is inert, the keyboard is enough."""
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from antiphon.agent import Agent
 from antiphon.messages import Conversation, Message
+from antiphon.models import ScriptedModel
+from antiphon.strategies import PlanAndExecute
+from antiphon.tools import tool
 from antiphon.viewer import Encoding, Record, Span, render_page
 from sample_runs import HOSTILE, hostile_record, rich_encoding, rich_run
 
@@ -297,3 +303,52 @@ def test_a_run_of_ten_thousand_events_opens_within_two_seconds(
 
     assert took < 2
     assert complaints == []
+
+
+def _planned() -> Record:
+    """A run whose plan has tasks in every state that one can end in."""
+
+    def look(q: str) -> str:
+        """Looks."""
+        if q == "bad":
+            raise ValueError(HOSTILE[0])
+        return f"found {q}"
+
+    def step(id: str, q: str) -> dict[str, Any]:
+        return {"id": id, "tool": "look", "arguments": {"q": q}}
+
+    tasks = [step("a", "1"), step("b", "bad"), step("c", "${a}"), step("d", "${b} and ${c}")]
+    model = ScriptedModel([json.dumps({"tasks": tasks})])
+    agent = Agent(model=model, tools=[tool(look, threaded=False)])
+    plan = PlanAndExecute(agent, max_replans=0)
+    with ThreadPoolExecutor(1) as thread:  # the browser's own event loop runs in this one
+        result = thread.submit(plan.run_sync, "go").result()
+    return Record(result.trajectory, "plan.json")
+
+
+def test_a_plan_is_drawn_as_a_graph_with_the_states_of_its_tasks(
+    page: "Page", complaints: Complaints, tmp_path: Path
+) -> None:
+    _open(page, tmp_path, _planned())
+    page.get_by_role("tab", name="Plan").click()
+
+    boxes = page.locator("svg.plan g.task")
+    shown = {box.locator("text.id").text_content(): box for box in boxes.all()}
+    states = {id: (box.get_attribute("class") or "").split()[1] for id, box in shown.items()}
+    assert states == {"a": "completed", "b": "failed", "c": "completed", "d": "skipped"}
+
+    rects = {id: box.locator("rect").bounding_box() for id, box in shown.items()}
+    top = {id: rect["y"] for id, rect in rects.items() if rect is not None}
+    assert top["a"] == top["b"] < top["c"] < top["d"]
+    assert page.locator("svg.plan path.need").count() == 3
+    fills = {
+        id: box.locator("rect").evaluate("r => getComputedStyle(r).stroke")
+        for id, box in shown.items()
+    }
+    assert fills["a"] == fills["c"]
+    assert len({fills["a"], fills["b"], fills["d"]}) == 3
+
+    rows = page.get_by_role("group", name="Tasks of the plan").locator("tbody tr")
+    assert [row.locator("td").nth(1).inner_text() for row in rows.all()] == list(states.values())
+    assert HOSTILE[0] in rows.nth(1).inner_text()
+    assert (page.evaluate("window.broken"), complaints) == (None, [])
