@@ -74,10 +74,9 @@ def test_a_budget_that_suffices_is_not_noticed() -> None:
 
 def test_tokens_and_money_of_all_parts_count() -> None:
     price = {"m": Price(1.0, 1.0)}
-    for how, stop in (
-        ({"max_tokens": 20}, "token_limit"),
-        ({"max_cost": 20 * price["m"].of(Usage(1, 0)), "prices": price}, "cost_limit"),
-    ):
+    money: dict[str, Any] = {"max_cost": 20 * price["m"].of(Usage(1, 0)), "prices": price}
+    tokens: dict[str, Any] = {"max_tokens": 20}
+    for how, stop in ((tokens, "token_limit"), (money, "cost_limit")):
         answers = [costing(in_words("a")), costing("found"), costing("Done.")]
         result = PlanAndExecute(clerk(answers), **how).run_sync("go")
 
