@@ -27,8 +27,12 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from formats.format_cases import OFFICIAL, VARIANTS, rows, variant  # noqa: E402 - found above
 from formats.published import PUBLISHED  # noqa: E402
-from formats.test_bfcl import N_CALLS  # noqa: E402
+from formats.test_bfcl import N_CALLS, test_every_call_is_read_back  # noqa: E402
+from formats.test_grammar_samples import (  # noqa: E402
+    test_what_a_grammar_writes_is_read_as_calls_that_fit,
+)
 from formats.test_own_conversations import DEVIATIONS, RECORDED  # noqa: E402
+from formats.test_streaming import test_a_value_arrives_in_pieces  # noqa: E402
 
 MADE = "<!-- made by `make docs` from the code; do not edit -->\n"
 PING = ToolSpec("ping", "Answer.", {"type": "object", "properties": {"n": {"type": "integer"}}})
@@ -373,14 +377,24 @@ def _row(name: str) -> str:
     if name in PUBLISHED and name in RECORDED:
         n = sum(any(digests) for digests in RECORDED[name])
         own = f"{n - 2 * len(DEVIATIONS.get(name, ()))} of {n}"
-    drawn = "yes" if name != "react_python" else "-"
+    calls = f"{N_CALLS:,}" if _is_tested(test_every_call_is_read_back, name) else "-"
+    streamed = "yes" if _is_tested(test_a_value_arrives_in_pieces, name) else "-"
+    drawn = "yes" if _is_tested(test_what_a_grammar_writes_is_read_as_calls_that_fit, name) else "-"
     stable = "yes" if known.prefix_stable else "no; says where"
     reasoning = _writes(fmt, Message.assistant("Gone.", reasoning="Go where?"))
     several = _writes(fmt, _PROBES["two calls"][1])
     return (
-        f"| [`{name}`]({fmt.name}.md) | {shared} | {own} | {N_CALLS:,} | yes | {drawn} | "
+        f"| [`{name}`]({fmt.name}.md) | {shared} | {own} | {calls} | {streamed} | {drawn} | "
         f"{stable} | {reasoning} | {several} |\n"
     )
+
+
+def _is_tested(test: Callable[..., None], name: str) -> bool:
+    """Whether a test runs on a variant, as its parameters say."""
+    for mark in cast("Any", test).pytestmark:
+        if mark.name == "parametrize" and mark.args[0] == "name":
+            return name in [getattr(value, "values", (value,))[0] for value in mark.args[1]]
+    raise LookupError(f"{test.__name__} has no parameter 'name'")
 
 
 def _writes(fmt: Format, answer: Message) -> str:

@@ -97,6 +97,8 @@ OFFICIAL: dict[str, tuple[str, dict[str, Any]]] = {
     "solar_open": ("solar_open", {}),
     "functionary_v3_1": ("functionary_v3_1", {}),
     "functionary_v3_2": ("functionary_v3_2", {}),
+    "command_a": ("command_a", {}),
+    "apriel_1_5": ("apriel_1_5", {}),
 }
 """Golden files of published templates: the format and the variant that they are of."""
 
@@ -137,6 +139,17 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "qwen_zh_parallel": ("qwen_zh_parallel", {}),
     "react_smollm2": ("react_en", {"frame": "smollm2"}),
     "react_python": ("react_en", {"arguments": "python"}),
+    "command_a_grounded": ("command_a", {"grounding": True}),
+    "command_a_reasoning": ("command_a", {"thinking": True}),
+    "command_a_direct": ("command_a", {"thinking": False}),
+    "functiongemma": ("functiongemma", {}),
+    "dots": ("dots", {}),
+    "dots_direct": ("dots", {"thinking": False}),
+    "ernie4_5": ("ernie4_5", {}),
+    "k2_horizon": ("k2_horizon", {}),
+    "k2_horizon_json": ("k2_horizon", {"calls": "json", "effort": "low", "tools": "json"}),
+    "mimo": ("mimo", {}),
+    "mimo_direct": ("mimo", {"thinking": False, "preserve_thinking": False}),
     "template_chatml": (str(TEMPLATES / "chatml"), {}),
     "template_roles": (str(TEMPLATES / "roles"), {}),
 }
@@ -228,6 +241,9 @@ _THINK_MARKS = (
     "<|open|>think<|sep|>",
     "<|channel>thought",
     "<|START_THINKING|>",
+    "<ifm|think>",
+    "<ifm|think_fast>",
+    "<ifm|think_faster>",
 )
 
 

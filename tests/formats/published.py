@@ -5,6 +5,7 @@ Templates are other people's work and are not copied in.  A reference is ``trl:F
 xinference``: they are only read), or a file that the folder holds which the environment variable
 ``ANTIPHON_TEMPLATES`` names: ``llama.cpp:FILE`` of ``models/templates`` in its source,
 ``vllm:FILE`` of ``examples`` in vLLM's, ``minja:FILE`` of ``tests`` in ochafik/minja.
+``cohere_melody:NAME`` is no file but a function of that package (``pip install cohere-melody``).
 
 What they write of our own conversations is recorded as digests in ``cases/published.json``, so that
 every run of the tests compares with it.  After a change of the conversations or the table here:
@@ -13,6 +14,7 @@ every run of the tests compares with it.  After a change of the conversations or
 """
 
 import hashlib
+import importlib
 import importlib.util
 import json
 import os
@@ -23,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import jinja2
 from jinja2.ext import Extension, loopcontrols
@@ -44,7 +46,7 @@ class Published:
     """A family's published template, and what is passed to it."""
 
     source: str
-    """``trl:FILE``, ``xinference:FILE``, ``llama.cpp:FILE``, ``vllm:FILE`` or ``minja:FILE``."""
+    """Where it is found; see above."""
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """What the template is rendered with besides messages and tools."""
     ids: str = ""
@@ -94,6 +96,10 @@ def _llama_cpp(file: str, **values: Any) -> Published:
 
 def _vllm(file: str, **values: Any) -> Published:
     return Published(f"vllm:tool_chat_template_{file}.jinja", values)
+
+
+def _melody(**values: Any) -> Published:
+    return Published("cohere_melody:render_cmd3", {"citation_quality": "OFF", **values})
 
 
 def _strftime(format: str) -> str:
@@ -158,8 +164,15 @@ PUBLISHED: dict[str, Published] = {
         _llama_cpp("Apertus-8B-Instruct", **_BOS, **_DATED),
         end="<|assistant_end|>",
     ),
+    "apriel_1_5": replace(
+        _llama_cpp("unsloth-Apriel-1.5", **_BOS, eos_token="</s>"), text_arguments=True
+    ),
     "apriel": _llama_cpp("Apriel-1.6-15b-Thinker-fixed", training_prompt=True, **_BOS),
     "chatglm4": replace(_xinference("glm4-chat"), metadata=True, tools_in_row=True),
+    "command_a": _melody(),
+    "command_a_direct": _melody(reasoning_type="disabled"),
+    "command_a_grounded": _melody(citation_quality="ON"),
+    "command_a_reasoning": _melody(reasoning_type="enabled"),
     "command_r7b": replace(
         _llama_cpp(
             "CohereForAI-c4ai-command-r7b-12-2024-tool_use", enable_thinking=True, **_COHERE
@@ -254,6 +267,61 @@ PUBLISHED: dict[str, Published] = {
 """The published template of each variant in `format_cases.VARIANTS` that has one."""
 
 
+class Template(Protocol):
+    """What writes a conversation."""
+
+    def render(self, *, add_generation_prompt: bool, **values: Any) -> str:
+        """Write it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Melody:
+    """A renderer of cohere-melody, which takes rows of its own and always asks for an answer."""
+
+    write: Callable[[dict[str, Any]], str]
+
+    def render(
+        self,
+        *,
+        add_generation_prompt: bool,
+        messages: Sequence[dict[str, Any]],
+        tools: Sequence[dict[str, Any]] | None,
+        **values: Any,
+    ) -> str:
+        """Write a conversation."""
+        rows = list(messages)
+        if rows and rows[0]["role"] == "system":
+            values["dev_instruction"] = rows.pop(0)["content"]
+        if tools:
+            values["available_tools"] = [tool["function"] for tool in tools]
+        text = self.write({"messages": list(map(self._row, rows)), **values})
+        end = "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>"
+        return text if add_generation_prompt else text.removesuffix(end)
+
+    def _row(self, row: dict[str, Any]) -> dict[str, Any]:
+        calls = row.get("tool_calls", ())
+        content: list[dict[str, Any]] = []
+        if row.get("reasoning_content"):
+            content.append({"type": "thinking", "thinking": row["reasoning_content"]})
+        if row["content"] or not calls:
+            content.append({"type": "text", "text": row["content"]})
+        role = {"assistant": "Chatbot"}.get(row["role"], row["role"].capitalize())
+        new: dict[str, Any] = {"role": role, "content": content}
+        if row["role"] == "tool":
+            new["tool_call_id"] = row["tool_call_id"]
+        if calls:
+            new["tool_calls"] = [
+                {
+                    "id": call["id"],
+                    "name": call["function"]["name"],
+                    "parameters": json.dumps(call["function"]["arguments"], ensure_ascii=False),
+                }
+                for call in calls
+            ]
+        return new
+
+
 class _Generation(Extension):
     """The ``generation`` block of transformers, which only says what an assistant wrote."""
 
@@ -291,14 +359,17 @@ def _environment() -> SandboxedEnvironment:
     return environment
 
 
-def template(published: Published) -> jinja2.Template | None:
+def template(published: Published) -> Template | None:
     """The template; ``None`` where its package is not installed."""
     return _template(published.source, published.squeezed, published.key)
 
 
 @cache
-def _template(source: str, squeezed: bool, key: str) -> jinja2.Template | None:
+def _template(source: str, squeezed: bool, key: str) -> Template | None:
     package, _, file = source.partition(":")
+    if package == "cohere_melody":
+        found = importlib.util.find_spec(package) is not None
+        return _Melody(getattr(importlib.import_module(package), file)) if found else None
     folder = _folder(package)
     if folder is None or not (folder / file).exists():
         return None

@@ -30,6 +30,13 @@ def test_every_family_has_its_modules_name() -> None:
         ("phi4_mini_json", "phi4_mini"),
         ("ai-sage/GigaChat3-10B-A1.8B", "gigachat3(version='3')"),
         ("llama4_json", "llama4"),
+        ("CohereLabs/c4ai-command-a-03-2025", "command_a"),
+        ("CohereLabs/command-a-reasoning-08-2025", "command_a(thinking=True)"),
+        ("ServiceNow-AI/Apriel-1.5-15b-Thinker", "apriel_1_5"),
+        ("google/functiongemma-270m-it", "functiongemma"),
+        ("baidu/ERNIE-4.5-21B-A3B-Thinking", "ernie4_5"),
+        ("XiaomiMiMo/MiMo-V2-Flash", "mimo"),
+        ("dots-studio/dots3-note-prev", "dots"),
     ],
 )
 def test_a_name_finds_its_family_and_variant(name: str, means: str) -> None:

@@ -3,7 +3,8 @@
     call:get_weather{city:<|"|>Lima<|"|>,days:3,detail:{wind:true}}
 
 A string is written verbatim, so that one that holds the delimiter cannot be told from markup and is
-refused.  A key that could not be read back in the open is written as a string is, which the
+refused.  FunctionGemma, the family before it, writes the same objects with another delimiter
+(`quote`).  A key that could not be read back in the open is written as a string is, which the
 template does for keys of a declaration.
 Source: ``gemma4_v5.jinja`` as trl 1.16 ships it.
 """
@@ -80,65 +81,67 @@ def by_key(items: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return sorted(items.items(), key=lambda item: item[0].lower())
 
 
-def problem(value: JsonValue) -> str:
+def problem(value: JsonValue, quote: str = QUOTE) -> str:
     """Why a value cannot be written as a Gemma object; empty where it can."""
     if isinstance(value, str):
-        return f"a string that holds {QUOTE}" if QUOTE in value else ""
+        return f"a string that holds {quote}" if quote in value else ""
     if isinstance(value, Mapping):
         for key, inner in value.items():
-            if found := problem(key) or problem(inner):
+            if found := problem(key, quote) or problem(inner, quote):
                 return found
     elif isinstance(value, list):
-        return next((found for item in value if (found := problem(item))), "")
+        return next((found for item in value if (found := problem(item, quote))), "")
     return ""
 
 
-def written(value: Any, *, quote_keys: bool = False) -> str:
+def written(value: Any, *, quote_keys: bool = False, quote: str = QUOTE) -> str:
     """A value as the family writes it.
 
     >>> written({"b": "x", "a": [1, True, None]})
     '{a:[1,true,null],b:<|"|>x<|"|>}'
     """
     if isinstance(value, str):
-        return f"{QUOTE}{value}{QUOTE}"
+        return f"{quote}{value}{quote}"
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, Mapping):
         members = [
-            f"{_key(key, quote_keys)}:{written(inner, quote_keys=quote_keys)}"
+            f"{_key(key, quote_keys, quote)}:{written(inner, quote_keys=quote_keys, quote=quote)}"
             for key, inner in by_key(cast("Mapping[str, Any]", value))
         ]
         return "{" + ",".join(members) + "}"
     if isinstance(value, list):
-        items = cast("list[Any]", value)
-        return "[" + ",".join(written(item, quote_keys=quote_keys) for item in items) + "]"
+        items = (
+            written(item, quote_keys=quote_keys, quote=quote) for item in cast("list[Any]", value)
+        )
+        return "[" + ",".join(items) + "]"
     return str(value)
 
 
-def _key(key: str, quote: bool) -> str:
-    return written(key) if quote or not is_bare_key(key) else key
+def _key(key: str, quotes: bool, quote: str) -> str:
+    return f"{quote}{key}{quote}" if quotes or not is_bare_key(key) else key
 
 
-def declaration(tool: ToolSpec) -> str:
+def declaration(tool: ToolSpec, quote: str = QUOTE) -> str:
     """A tool as the family is shown it."""
     function: Mapping[str, Any] = tool.to_openai()["function"]
-    text = f"declaration:{tool.name}{{description:{written(tool.description)}"
+    text = f"declaration:{tool.name}{{description:{written(tool.description, quote=quote)}"
     parameters: Mapping[str, Any] = function.get("parameters") or {}
     if parameters:
         text += ",parameters:{"
         if parameters.get("properties"):
-            text += f"properties:{{{_properties(parameters['properties'])}}},"
+            text += f"properties:{{{_properties(parameters['properties'], quote)}}},"
         if parameters.get("required"):
-            text += f"required:{written(parameters['required'])},"
+            text += f"required:{written(parameters['required'], quote=quote)},"
         if parameters.get("type"):
-            text += f"type:{written(_upper(parameters['type']))}}}"
+            text += f"type:{written(_upper(parameters['type']), quote=quote)}}}"
     response: Mapping[str, Any] | None = function.get("response")
     if response is not None:
         text += ",response:{"
         if response.get("description"):
-            text += f"description:{written(response['description'])},"
+            text += f"description:{written(response['description'], quote=quote)},"
         if _upper(response.get("type")) == "OBJECT":
-            text += f"type:{written('OBJECT')}}}"
+            text += f"type:{written('OBJECT', quote=quote)}}}"
     return text + "}"
 
 
@@ -147,9 +150,9 @@ def _upper(kind: Any) -> str:
     return "" if kind is None else str(kind).upper()
 
 
-def _properties(properties: Mapping[str, Any], *, skip: bool = False) -> str:
+def _properties(properties: Mapping[str, Any], quote: str, *, skip: bool = False) -> str:
     return ",".join(
-        f"{key}:{{{_property(_fields(value))}}}"
+        f"{key}:{{{_property(_fields(value), quote)}}}"
         for key, value in by_key(properties)
         if not (skip and key in _STANDARD)
     )
@@ -160,46 +163,46 @@ def _fields(schema: Any) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", schema) if isinstance(schema, Mapping) else {}
 
 
-def _property(schema: Mapping[str, Any]) -> str:
+def _property(schema: Mapping[str, Any], quote: str) -> str:
     kind = _upper(schema.get("type"))
     fields: list[str] = []
     if schema.get("description"):
-        fields.append(f"description:{written(schema['description'])}")
+        fields.append(f"description:{written(schema['description'], quote=quote)}")
     items: Any = schema.get("items")
     if kind == "STRING" and schema.get("enum"):
-        fields.append(f"enum:{written(schema['enum'])}")
+        fields.append(f"enum:{written(schema['enum'], quote=quote)}")
     elif kind == "ARRAY" and isinstance(items, Mapping) and items:
-        fields.append(f"items:{{{_items(cast('Mapping[str, Any]', items))}}}")
+        fields.append(f"items:{{{_items(cast('Mapping[str, Any]', items), quote)}}}")
     if schema.get("nullable"):
         fields.append("nullable:true")
     if kind == "OBJECT":
         inner: Any = schema.get("properties")
         shown = (
-            _properties(cast("Mapping[str, Any]", inner))
+            _properties(cast("Mapping[str, Any]", inner), quote)
             if isinstance(inner, Mapping)
-            else _properties(schema, skip=True)
+            else _properties(schema, quote, skip=True)
         )
         fields.append(f"properties:{{{shown}}}")
         if schema.get("required"):
-            fields.append(f"required:{written(schema['required'])}")
-    fields.append(f"type:{written(kind)}")
+            fields.append(f"required:{written(schema['required'], quote=quote)}")
+    fields.append(f"type:{written(kind, quote=quote)}")
     return ",".join(fields)
 
 
-def _items(items: Mapping[str, Any]) -> str:
+def _items(items: Mapping[str, Any], quote: str) -> str:
     fields: list[str] = []
     for key, value in by_key(items):
         if value is None:
             continue
         if key == "properties":
-            shown = _properties(cast("Mapping[str, Any]", value)) if value else ""
+            shown = _properties(cast("Mapping[str, Any]", value), quote) if value else ""
             fields.append(f"properties:{{{shown}}}")
         elif key == "type":
             kinds = cast("Sequence[str]", value)
             upper = kinds.upper() if isinstance(kinds, str) else [k.upper() for k in kinds]
-            fields.append(f"type:{written(upper)}")
+            fields.append(f"type:{written(upper, quote=quote)}")
         elif key == "required":
-            fields.append(f"required:{written(value)}")
+            fields.append(f"required:{written(value, quote=quote)}")
         else:
-            fields.append(f"{key}:{written(value, quote_keys=True)}")
+            fields.append(f"{key}:{written(value, quote_keys=True, quote=quote)}")
     return ",".join(fields)

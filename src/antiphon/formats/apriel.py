@@ -158,7 +158,7 @@ class Apriel(Family):
             w.text(f"{said.reasoning}\n{_FINAL}\n", "written", index)
         calls: tuple[str, ...] = ()
         if said.tool_calls:
-            objects = ", ".join(_call(call, with_id=not is_last) for call in said.tool_calls)
+            objects = ", ".join(call_json(call, with_id=not is_last) for call in said.tool_calls)
             calls = (f"\n{_OPEN}[{objects}]{_CLOSE}",)
         start = "reasoning" if said.reasoning else "content"
         write_answer(w, _SYNTAX, conversation, said, index, *calls, since=since, start=start)
@@ -166,7 +166,7 @@ class Apriel(Family):
         w.text("\n", "frame", index)
 
 
-def _call(call: ToolCall, *, with_id: bool) -> str:
+def call_json(call: ToolCall, *, with_id: bool) -> str:
     id = {"id": call.id} if with_id and call.id else {}
     return dump_json({"name": call.name, "arguments": call.arguments, **id})
 

@@ -20,9 +20,8 @@ Differs from upstream: nothing.
 Source: Qwen3-Coder's chat_template as xinference 4.1 ships it (``llm_family.json``).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
 
 from antiphon.formats import _qwen as qwen
 from antiphon.formats import _qwen_tags as tags
@@ -43,8 +42,8 @@ from antiphon.formats._scan import Syntax
 from antiphon.formats._tagged import check_calls, write_calls
 from antiphon.formats._tagged_grammar import tagged_form
 from antiphon.formats._types import Rendered
-from antiphon.formats._typing import kind_of
-from antiphon.messages import Conversation, Message, ToolSpec, dump_json
+from antiphon.formats._xml_tools import tool_text
+from antiphon.messages import Conversation, Message, ToolSpec
 
 _IDENTITY = "You are Qwen, a helpful AI assistant that can interact with a computer to solve tasks."
 _TAGS = tags.tags(tags.SCALARS | {"array"})
@@ -134,50 +133,8 @@ def _result(w: Writer, messages: tuple[Message, ...], index: int) -> None:
 
 
 def _tools_text(specs: Sequence[ToolSpec]) -> str:
-    listing = "".join(map(_tool_text, specs))
+    listing = "".join(map(tool_text, specs))
     return f"\n\nYou have access to the following functions:\n\n<tools>{listing}\n</tools>"
-
-
-def _tool_text(spec: ToolSpec) -> str:
-    """One tool as XML, every key in the order it came."""
-    tool = cast("Mapping[str, Any]", spec.to_openai()["function"])
-    text = f"\n<function>\n<name>{tool['name']}</name>"
-    if "description" in tool:
-        text += f"\n<description>{_text(tool['description']).strip()}</description>"
-    text += "\n<parameters>"
-    parameters = tool.get("parameters")
-    if isinstance(parameters, Mapping):
-        fields = cast("Mapping[str, Any]", parameters)
-        for name, schema in cast("Mapping[str, Any]", fields.get("properties") or {}).items():
-            text += _parameter_text(name, schema)
-        text += _extra(fields, ("type", "properties"))
-    text += "\n</parameters>"
-    return text + _extra(tool, ("type", "name", "description", "parameters")) + "\n</function>"
-
-
-def _parameter_text(name: str, schema: Any) -> str:
-    text = f"\n<parameter>\n<name>{name}</name>"
-    fields: Mapping[str, Any] = (
-        cast("Mapping[str, Any]", schema) if isinstance(schema, Mapping) else {}
-    )
-    if "type" in fields:
-        text += f"\n<type>{_text(fields['type'])}</type>"
-    if "description" in fields:
-        text += f"\n<description>{_text(fields['description']).strip()}</description>"
-    return text + _extra(fields, ("name", "type", "description")) + "\n</parameter>"
-
-
-def _extra(fields: Mapping[str, Any], handled: tuple[str, ...]) -> str:
-    return "".join(
-        f"\n<{key}>{dump_json(value) if kind_of(value) == 'object' else _text(value)}</{key}>"
-        for key, value in fields.items()
-        if key not in handled
-    )
-
-
-def _text(value: Any) -> str:
-    """A value as Jinja prints it."""
-    return str(value)
 
 
 FORMAT = Qwen3Coder()
