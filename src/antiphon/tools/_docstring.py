@@ -46,6 +46,7 @@ _DROPPED_FIELDS = frozenset(
 _HEADER = re.compile(r"(?:#+\s*)?[*_]{0,2}([A-Za-z][A-Za-z ]{2,20}?)[*_]{0,2}\s*:\s*[*_]{0,2}\s*$")
 _UNDERLINE = re.compile(r"\s*(?:-{3,}|={3,}|~{3,})\s*$")
 _FIELD = re.compile(r"\s*[:@](\w+)(?:\s+((?:[^:`]|`[^`]*`|:(?=\w))*?))?\s*:(?:\s+(.*))?$")
+_FIELD_MARKS = (":", "@")
 _NAME = r"[`*\\]*\w[\w.]*[`*]*"
 _ENTRY = re.compile(
     rf"(?:[-+•*]\s+)?(?P<names>{_NAME}(?:\s*(?:,|/)\s*{_NAME})*)\s*"
@@ -56,6 +57,7 @@ _NUMPY_ENTRY = re.compile(
     rf"(?P<names>{_NAME}(?:\s*,\s*{_NAME})*)\s*(?:(?:\s:|:(?=\s))(?P<kind>\s.*)?|:)?$"
 )
 _BULLET = re.compile(r"(?:[-+•*]|\d+[.)])\s")
+_Entry = tuple[Sequence[str], str, str]  # names, the text beside them, and their type
 _CHOICES = re.compile(r"\s*\(choices:\s*(.*?)\)\s*(?=\.?$)", re.IGNORECASE | re.DOTALL)
 
 
@@ -99,7 +101,7 @@ class _Reader:
         self.lines = text.splitlines()
         self.indents = [len(line) - len(line.lstrip()) for line in self.lines]
         self.position = 0
-        self._may_be_numpy = any(mark in text for mark in ("---", "===", "~~~"))
+        self._may_be_numpy = "---" in text or "===" in text or "~~~" in text
         self.description: list[str] = []
         self.parameters: dict[str, str] = {}
         self.choices: dict[str, tuple[Any, ...]] = {}
@@ -107,14 +109,19 @@ class _Reader:
 
     def read(self) -> Docstring:
         while self.position < len(self.lines):
-            if not (self._numpy() or self._google() or self._field()):
-                self.description.append(self.lines[self.position].rstrip())
+            line = self.lines[self.position]
+            begins_field = line.lstrip()[:1] in _FIELD_MARKS
+            ends_header = line.rstrip(" *_")[-1:] == ":"
+            if not (
+                (self._may_be_numpy and self._numpy())
+                or (ends_header and self._google(line))
+                or (begins_field and self._field(line))
+            ):
+                self.description.append(line.rstrip())
                 self.position += 1
         return Docstring(_squeeze(self.description), self.parameters, self.choices, self.returns)
 
     def _numpy(self) -> bool:
-        if not self._may_be_numpy:
-            return False
         here = self.position
         if here + 1 >= len(self.lines) or not _UNDERLINE.match(self.lines[here + 1]):
             return False
@@ -126,7 +133,7 @@ class _Reader:
             end += 1
         body = self.lines[here + 2 : end]
         if title in _PARAMETERS:
-            self._entries(body, self._numpy_entry)
+            self._entries(body, _numpy_entry)
         elif title in _RETURNS:
             self.returns = _join(body)
         elif title in _NUMPY_ONLY:
@@ -141,10 +148,7 @@ class _Reader:
             and bool(_UNDERLINE.match(self.lines[at + 1]))
         )
 
-    def _google(self) -> bool:
-        line = self.lines[self.position]
-        if not line.rstrip(" *_").endswith(":"):
-            return False
+    def _google(self, line: str) -> bool:
         header = _HEADER.match(line.strip())
         title = header.group(1).strip().lower() if header else ""
         if title not in _PARAMETERS and title not in _RETURNS and title not in _DROPPED:
@@ -155,7 +159,7 @@ class _Reader:
             if not body:
                 return False
         if title in _PARAMETERS:
-            self._entries(body, _ENTRY.match)
+            self._entries(body, _google_entry)
         elif title in _RETURNS:
             self.returns = _join(body)
         self.position += 1 + len(body)
@@ -164,12 +168,12 @@ class _Reader:
     def _indented(self, start: int, indent: int) -> list[str]:
         """The lines from `start` that are blank or deeper than `indent`."""
         end, filled = start, False
-        while end < len(self.lines):
-            if self.indents[end] < len(self.lines[end]):
-                if self.indents[end] <= indent:
+        for at in range(start, len(self.lines)):
+            if self.indents[at] < len(self.lines[at]):
+                if self.indents[at] <= indent:
                     break
                 filled = True
-            end += 1
+            end = at + 1
         return self.lines[start:end] if filled else []
 
     def _flat(self, start: int) -> list[str]:
@@ -180,11 +184,11 @@ class _Reader:
         body = list(self.lines[start:end])
         return body if body and _ENTRY.match(body[0].strip()) else []
 
-    def _entries(self, body: Sequence[str], read: "Callable[[str], re.Match[str] | None]") -> None:
+    def _entries(self, body: Sequence[str], read: "Callable[[str], _Entry | None]") -> None:
         stripped = [line.strip() for line in body]
-        indents = [_indent(line) for line in body]
-        base = min((n for n, bare in zip(indents, stripped, strict=True) if bare), default=0)
-        names: list[str] = []
+        indents = [len(line) - len(line.lstrip()) for line in body]
+        base = min([n for n, bare in zip(indents, stripped, strict=True) if bare], default=0)
+        names: Sequence[str] = ()
         text: list[str] = []
         kind = ""
         for indent, bare in zip(indents, stripped, strict=True):
@@ -193,21 +197,11 @@ class _Reader:
                 text.append(bare)
                 continue
             self._keep(names, text, kind)
-            found = entry.group("names")
-            names = [found] if found.isidentifier() else re.findall(r"\w[\w.]*", found)
-            groups = entry.groupdict()
-            text = [groups.get("text") or ""]
-            kind = (groups.get("kind") or "").removesuffix(", optional").strip()
+            names, first, kind = entry
+            text = [first]
         self._keep(names, text, kind)
 
-    def _numpy_entry(self, line: str) -> re.Match[str] | None:
-        entry = _NUMPY_ENTRY.match(line)
-        return entry or _ENTRY.match(line)
-
-    def _field(self) -> bool:
-        line = self.lines[self.position]
-        if line.lstrip()[:1] not in (":", "@"):
-            return False
+    def _field(self, line: str) -> bool:
         match = _FIELD.match(line)
         if match is None:
             return False
@@ -234,7 +228,7 @@ class _Reader:
         while (
             end < len(self.lines)
             and self.lines[end].strip()
-            and self.lines[end].lstrip()[:1] not in (":", "@")
+            and self.lines[end].lstrip()[:1] not in _FIELD_MARKS
         ):
             end += 1
         return list(self.lines[start:end])
@@ -252,6 +246,26 @@ class _Reader:
                 self.parameters[name] = text
 
 
+def _google_entry(line: str) -> _Entry | None:
+    name, colon, text = line.partition(": ")
+    if colon and name.isidentifier():  # what most lines are needs no pattern
+        return (name,), text.lstrip(), ""
+    match = _ENTRY.match(line)
+    return None if match is None else (_names(match), match["text"], "")
+
+
+def _numpy_entry(line: str) -> _Entry | None:
+    match = _NUMPY_ENTRY.match(line)
+    if match is None:
+        return _google_entry(line)
+    return _names(match), "", (match["kind"] or "").removesuffix(", optional").strip()
+
+
+def _names(match: re.Match[str]) -> Sequence[str]:
+    found = match["names"]
+    return (found,) if found.isidentifier() else re.findall(r"\w[\w.]*", found)
+
+
 def _literal_list(text: str) -> tuple[Any, ...] | None:
     for read in (json.loads, ast.literal_eval):
         try:
@@ -261,10 +275,6 @@ def _literal_list(text: str) -> tuple[Any, ...] | None:
         if isinstance(values, list | tuple):
             return tuple(values)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     return None
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
 
 
 def _join(lines: Sequence[str]) -> str:
@@ -288,4 +298,5 @@ def _join(lines: Sequence[str]) -> str:
 
 def _squeeze(lines: Sequence[str]) -> str:
     """The description without the holes that removed sections left."""
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+    text = "\n".join(lines).strip()
+    return re.sub(r"\n{3,}", "\n\n", text) if "\n\n\n" in text else text

@@ -47,7 +47,7 @@ def parameters_schema(signature: Signature) -> Schema:
         made, definitions = _pydantic_schemas(signature, slow)
         properties.update(made)
     for parameter in shown:
-        properties[parameter.name] = _decorated(properties[parameter.name], parameter)
+        _decorate(properties[parameter.name], parameter)
     root: Schema = {"type": "object", "properties": properties}
     required = [p.name for p in shown if p.required]
     if required:
@@ -57,8 +57,8 @@ def parameters_schema(signature: Signature) -> Schema:
     return root
 
 
-def _decorated(schema: Schema, parameter: Parameter) -> Schema:
-    schema = dict(schema)
+def _decorate(schema: Schema, parameter: Parameter) -> None:
+    """Write a parameter's description and default into its schema, which is nobody else's yet."""
     if parameter.description:
         schema.pop("description", None)
         schema["description"] = parameter.description
@@ -66,7 +66,6 @@ def _decorated(schema: Schema, parameter: Parameter) -> Schema:
         found, value = json_default(parameter.default)
         if found:
             schema["default"] = value
-    return schema
 
 
 def plain_schema(annotation: Any) -> Schema | None:

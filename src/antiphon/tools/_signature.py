@@ -22,7 +22,8 @@ from antiphon.tools._docstring import Docstring, parse_docstring
 
 EMPTY: Any = inspect.Parameter.empty
 Kind = Literal["named", "positional", "star", "double_star", "context"]
-_PLAIN: frozenset[Any] = frozenset({str, int, float, bool, type(None)})
+_SCALARS: frozenset[Any] = frozenset({str, int, float, bool})
+_PLAIN = _SCALARS | {type(None)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,11 @@ def read_signature(function: Callable[..., Any], *, skip_first: bool = False) ->
     scope = _Scope(inner, where)
     parameters: list[Parameter] = []
     for parameter in raw[1 if skip_first else 0 :]:
-        parameters.extend(_parameters(parameter, doc, scope))
+        plain = _plain_parameter(parameter, doc)
+        if plain is None:
+            parameters.extend(_parameters(parameter, doc, scope))
+        else:
+            parameters.append(plain)
     _no_twins(parameters, where, name)
     is_async, is_generator = _kinds(function, inner)
     return Signature(
@@ -152,6 +157,20 @@ def _raw(function: Callable[..., Any]) -> tuple[list[_Raw], Any]:
     if code.co_flags & inspect.CO_VARKEYWORDS:
         made.append(_Raw(names[at], _P.VAR_KEYWORD, annotations.get(names[at], EMPTY), EMPTY))
     return made, annotations.get("return", EMPTY)
+
+
+def _plain_parameter(parameter: _Raw, doc: Docstring) -> Parameter | None:
+    """A parameter of the commonest sort, passed by name and of a scalar type; else ``None``."""
+    name, kind, annotation, default = parameter
+    if (
+        not (kind is _P.POSITIONAL_OR_KEYWORD or kind is _P.KEYWORD_ONLY)
+        or not _among(annotation, _PLAIN)
+        or not (default is EMPTY or type(default) in _SCALARS)
+        or name in doc.choices
+    ):
+        return None
+    described = doc.parameters.get(name, "")
+    return Parameter(name, "named", annotation, described, default is EMPTY, default)
 
 
 def _parameters(parameter: _Raw, doc: Docstring, scope: "_Scope") -> list[Parameter]:
