@@ -1,4 +1,7 @@
-"""A real PostgreSQL server for the tests, where one is installed; it listens on a socket alone."""
+"""A real PostgreSQL server for the tests, where one is installed; it listens on a socket alone.
+
+``ANTIPHON_POSTGRES`` names one that runs already, by a URL that ends in ``/postgres?host=FOLDER``.
+"""
 
 import os
 import pwd
@@ -37,8 +40,12 @@ def server_user() -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def postgres_url() -> Generator[str]:
-    """Where a server of this test run answers."""
+    """Where a server of this test run answers, or the one that the environment names."""
     pytest.importorskip("psycopg", reason="psycopg is not installed: antiphon[postgres]")
+    known = os.environ.get("ANTIPHON_POSTGRES", "")
+    if known:
+        yield known
+        return
     folder = programs()
     if folder is None:
         pytest.skip("no PostgreSQL server is installed: apt-get install postgresql")

@@ -88,7 +88,7 @@ class Course(ABC):
         """What it may use."""
         if earlier is not None:
             budget.take_up(earlier)
-        self.telling = Telling(self.record.events, shown, start.journal, told, clock)
+        self.telling = Telling(start, self.record, shown, told, clock)
         """How events are told."""
         self._timeout = timeout
 
@@ -132,6 +132,7 @@ class Course(ABC):
         finally:
             self.reason = failed or self.reason
             self._end(stop)
+        await self.telling.kept()
         await self.tell_end()
         await self.telling.shown()
 
@@ -193,7 +194,7 @@ class Course(ABC):
         """Keep what the run begins with in the journal."""
         if self.start.journal is None:
             return
-        self.start.journal.append(
+        self.start.keep(
             "start",
             {
                 "id": self.record.id,
@@ -207,13 +208,13 @@ class Course(ABC):
     def keep_state(self) -> None:
         """Keep the context variables in the journal."""
         if self.start.journal is not None and self.start.state:
-            self.start.journal.append("state", json_state(self.start.state))
+            self.start.keep("state", json_state(self.start.state))
 
     def adopt(self, child: Trajectory) -> None:
         """Keep the record of a run inside this one; of one that went on, the longer record."""
         self.record.adopt(child)
         if self.start.journal is not None:
-            self.start.journal.append("child", child.to_row())
+            self.start.keep("child", child.to_row())
 
     def trajectory(self) -> Trajectory:
         """The record so far, as a value."""

@@ -319,7 +319,7 @@ class Execution:
             result = replace(result, text=note + result.text)
         [result] = await self._observing.shown([result], whole_step=False)
         if self._start.journal is not None:
-            self._start.journal.append(
+            self._start.keep(
                 "result",
                 {
                     "step": work.index,

@@ -318,7 +318,7 @@ class Loop(Course):
         self.budget.end_step(step.completion)
         if self.start.journal is not None:
             last = self.record.steps[-1] if self.record.steps else None
-            self.start.journal.append("step", step_to_row(step, last))
+            self.start.keep("step", step_to_row(step, last))
         self.record.steps.append(step)
         usage = step.completion.usage
         self.record.usage += usage if usage.n_requests else replace(usage, n_requests=1)
@@ -444,7 +444,7 @@ class Loop(Course):
         )
         if self.start.journal is not None:
             specs = [spec.to_openai() for spec in fresh]
-            self.start.journal.append("agent", {"agent": row, "tools": list(specs)})
+            self.start.keep("agent", {"agent": row, "tools": list(specs)})
 
     async def _chosen_offer(self, agent: "Agent") -> Offer:
         """An agent's offer, with the tools that fit the question where it has many."""

@@ -46,6 +46,8 @@ class Record:
     """Model calls so far."""
     events: list[Event] = field(default_factory=list[Event])
     """Events so far."""
+    n_shown: int = 0
+    """How many of them may be shown: what comes after is not safe in the journal yet."""
     specs: dict[str, ToolSpec] = field(default_factory=dict[str, ToolSpec])
     """Every tool that was on offer, by name, in the order of first offer."""
     agents: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
@@ -67,6 +69,7 @@ class Record:
         body = body_of(conversation)
         led = len(body) < len(conversation.messages)
         ended = bool(trajectory.events) and isinstance(trajectory.events[-1], RunEnd)
+        events = list(trajectory.events[:-1] if ended else trajectory.events)
         unfinished = open_step(trajectory)
         if unfinished is not None:
             last = trajectory.steps[unfinished]
@@ -78,7 +81,8 @@ class Record:
             system=conversation.messages[0].text if led else None,
             messages=list(body),
             steps=list(trajectory.steps),
-            events=list(trajectory.events[:-1] if ended else trajectory.events),
+            events=events,
+            n_shown=len(events),
             specs={spec.name: spec for spec in conversation.tools},
             agents={str(agent.get("name")): agent for agent in trajectory.agents},
             children=list(trajectory.children),

@@ -250,14 +250,15 @@ class Run:
             RunError: After the last event, where the run ended without an answer because something
                 broke; the same that `RunResult.output` raises.
         """
-        events = self._course.record.events
+        record = self._course.record
+        events = record.events
         leads = self._task is None
         self._paced = leads
         task = self._begin()
         n = self._n_earlier
         try:
-            while n < len(events) or not task.done():
-                if n < len(events):
+            while n < record.n_shown or not task.done():
+                if n < record.n_shown:
                     n += 1
                     yield events[n - 1]
                     continue

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from antiphon.events import Trajectory
 from antiphon.messages import JsonObject, JsonValue, Message, ToolCall
-from antiphon.store import Journal
+from antiphon.store import Journal, PatientJournal
 
 if TYPE_CHECKING:
     from antiphon.agent._agent import Agent
@@ -56,3 +56,16 @@ class Start:
     """The conversation that the run belongs to, in a store."""
     run_id: str = ""
     """The run's id; a new one where empty."""
+    patient: PatientJournal | None = field(init=False, default=None)
+    """The journal, where it need not hold up the event loop."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.journal, PatientJournal):
+            self.patient = self.journal
+
+    def keep(self, kind: str, row: JsonObject) -> None:
+        """Write an entry into the journal, if there is one; a patient one is to be waited for."""
+        if self.patient is not None:
+            self.patient.put(kind, row)
+        elif self.journal is not None:
+            self.journal.append(kind, row)

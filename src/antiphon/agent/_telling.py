@@ -1,5 +1,8 @@
 """How a run tells what happens: recorded, kept in the journal, then shown, in this order.
 
+A journal may wait for a network.  What it is given meanwhile is in the record already, and may be
+shown once it is durable (`Record.n_shown`).
+
 A run that goes on from a record does its last, unfinished step once more from what is known.  The
 events that the record already has are recognised and not told again, so that a resumed run has the
 events of one that was never broken off.
@@ -10,8 +13,9 @@ from dataclasses import replace
 from time import perf_counter
 from typing import TypeAlias
 
+from antiphon.agent._record import Record
+from antiphon.agent._start import Start
 from antiphon.events import Event, ResultEvent, event_to_row
-from antiphon.store import Journal
 
 Shown: TypeAlias = Callable[[], Awaitable[None]]
 """Awaited after each event, until whoever looks wants the next one."""
@@ -22,31 +26,32 @@ class Telling:
 
     def __init__(
         self,
-        events: list[Event],
+        start: Start,
+        record: Record,
         shown: Shown,
-        journal: Journal | None,
-        told: Iterable[Event],
+        told: Iterable[Event] = (),
         clock: Callable[[], float] = perf_counter,
     ) -> None:
         """Set up.
 
         Args:
-            events: Where events are recorded; holds those of a run that goes on.
+            start: Has the journal, in which events are kept before they are shown.
+            record: Where events are recorded; holds those of a run that goes on.
             shown: Awaited after each event.
-            journal: Where events are kept before they are shown.
             told: Events of the unfinished step, which will come once more.
             clock: What times are read from, in seconds, once the run has begun.
         """
-        self.events = events
+        self._start = start
+        self._record = record
+        self._events = record.events
         self._shown = shown
-        self._journal = journal
         self._told = list(told)
         self._clock = clock
         self._begun: float | None = None
 
     def begin(self) -> None:
         """Time passes from now on, after that of a run that goes on."""
-        self._begun = self._clock() - (self.events[-1].time if self.events else 0.0)
+        self._begun = self._clock() - (self._events[-1].time if self._events else 0.0)
 
     def now(self) -> float:
         """Seconds since the run began, the time before it was broken off included."""
@@ -58,18 +63,27 @@ class Telling:
             if _same(told, event):
                 del self._told[n]
                 return False
-        if self._journal is not None:
-            self._journal.append("event", event_to_row(event))
-        self.events.append(event)
+        if self._start.journal is not None:
+            self._start.keep("event", event_to_row(event))
+        self._events.append(event)
         return True
 
     async def emit(self, event: Event) -> None:
         """Record an event and wait until whoever looks wants the next one."""
         if self.note(event):
-            await self._shown()
+            await self.shown()
+
+    async def kept(self) -> None:
+        """Wait until what has happened is durable."""
+        if self._start.patient is not None:
+            await self._start.patient.kept()
 
     async def shown(self) -> None:
-        """Wait until whoever looks wants more."""
+        """Show what has happened, once it is durable, and wait until whoever looks wants more."""
+        n = len(self._events)
+        await self.kept()
+        if n > self._record.n_shown:
+            self._record.n_shown = n
         await self._shown()
 
 

@@ -10,11 +10,12 @@ from antiphon.store._open import open_store
 from antiphon.store._postgres import PostgresStore
 from antiphon.store._rebuild import Entry, rebuild
 from antiphon.store._sqlite import SqliteStore
-from antiphon.store._store import Journal, RunInfo, Store
+from antiphon.store._store import Journal, PatientJournal, RunInfo, Store
 
 __all__ = [
     "Entry",
     "Journal",
+    "PatientJournal",
     "PostgresStore",
     "RunInfo",
     "SqliteStore",

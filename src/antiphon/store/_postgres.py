@@ -40,7 +40,11 @@ class PostgresStore(SqlStore):
         super().__init__(self._server)
 
     def close(self) -> None:
-        """Close the connection, which lets go of every run. May be called twice."""
+        """Write what waits and close the connection, which lets go of every run.
+
+        May be called twice.
+        """
+        super().close()
         self._server.close()
 
 
@@ -48,6 +52,7 @@ class PostgresDatabase:
     """One connection."""
 
     for_update = " FOR UPDATE"
+    waits = True
 
     def __init__(self, url: str, schema: str) -> None:
         self.name = re.sub(r"(//[^/@:]*):[^/@]*@", r"\1@", url)
@@ -55,7 +60,7 @@ class PostgresDatabase:
             import psycopg
         except ImportError as error:
             raise MissingExtraError("a PostgreSQL store", "postgres") from error
-        self._error = psycopg.Error
+        self.errors: tuple[type[Exception], ...] = (psycopg.Error,)
         try:
             self._db: psycopg.Connection[Row] = psycopg.connect(
                 url, autocommit=True, application_name="antiphon"
@@ -90,7 +95,7 @@ class PostgresDatabase:
         try:
             cursor = self._db.execute(query, values)
             return cursor.fetchall() if cursor.description is not None else []
-        except self._error as error:
+        except self.errors as error:
             if not self._db.closed:
                 raise
             raise RunError(f"the store {self.name} is gone: {_reason(error)}") from error

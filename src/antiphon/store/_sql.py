@@ -4,16 +4,20 @@ Each entry is in the database before what it tells is shown.  Only one process a
 how it is known that a process still does is the database's business (`Database.is_held`).
 """
 
+import asyncio
 import hashlib
 import json
 import os
 import socket
 import threading
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
+from weakref import WeakKeyDictionary
 
 from antiphon.errors import DataError, RunError, UnknownNameError, UsageError
 from antiphon.events import Trajectory, dump_row
@@ -41,14 +45,21 @@ VERSION: Final = len(MIGRATIONS)
 Row: TypeAlias = tuple[Any, ...]
 Head: TypeAlias = tuple[str, str, str]
 
+_MAX_TOGETHER = 1000  # entries in one statement, of four values each
+
 
 class Database(Protocol):
     """A connection to one database; statements have ``?`` where a value goes."""
 
     name: str
     """What errors call it: a path or a URL without its password."""
+    waits: bool
+    """Whether a write waits for a network or a disk, and so is not made in an event loop."""
     for_update: str
     """What makes a ``SELECT`` keep others from changing what it found."""
+
+    errors: tuple[type[Exception], ...]
+    """What its statements raise."""
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """The rows of one statement."""
@@ -71,6 +82,20 @@ class Database(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """An entry on its way into the tables."""
+
+    journal: "SqlJournal"
+    """Whose it is."""
+    row: tuple[str, int, str, str]
+    """The run's id, the entry's number in it, its kind, and the entry as JSON."""
+    head: Head | None
+    """With a run's first entry: session, agent and question of the run, which it makes."""
+    status: str
+    """What the run's row says from now on; empty where it says what it said before."""
+
+
 class SqlJournal:
     """Where one run writes its entries."""
 
@@ -78,17 +103,57 @@ class SqlJournal:
         self._store = store
         self._n = n
         self._head = head
+        self._last = 0
         self.run_id = run_id
+        self.lost: Exception | None = None
+        """Why nothing more can be written, once that is so."""
 
     def append(self, kind: str, row: JsonObject) -> None:
         """Keep one entry; it is durable when this returns.
 
         Raises:
-            RunError: Another process has taken the run over.
+            RunError: Another process has taken the run over, or the store is gone.
         """
-        self._store.write(self.run_id, self._n, kind, row, self._head)
+        self._store.put(self._written(kind, row))
+        self._store.flush()
+        self._check()
+
+    def put(self, kind: str, row: JsonObject) -> None:
+        """Take one entry, in order; it is durable once `kept` has returned.
+
+        Raises:
+            RunError: Nothing is waited for, and another process has taken the run over.
+        """
+        if self._store.waits:
+            self._last = self._store.put(self._written(kind, row))
+        else:
+            self.append(kind, row)
+
+    async def kept(self) -> None:
+        """Wait until all entries are durable.
+
+        Raises:
+            RunError: Another process has taken the run over, or the store is gone.
+        """
+        while not self._store.has_written(self._last):
+            await self._store.written()
+        self._check()
+
+    def _written(self, kind: str, row: JsonObject) -> Written:
+        ends = kind == "event" and row.get("type") == "run_end"
+        status = str(row["stop_reason"]) if ends else "running" if kind == "step" else ""
+        made = Written(self, (self.run_id, self._n, kind, dump_row(row)), self._head, status)
         self._n += 1
         self._head = None
+        return made
+
+    def _check(self) -> None:
+        if self.lost is not None:
+            raise self.lost
+
+
+class _TakenOver(Exception):
+    """Undoes a transaction: another process has written an entry of that number."""
 
 
 class SqlStore:
@@ -99,6 +164,11 @@ class SqlStore:
         self._database = database
         self._lock = threading.RLock()
         self._active: set[str] = set()
+        self._putting = threading.Lock()  # never held while anything is waited for
+        self._waiting: list[Written] = []
+        self._n_put = self._n_written = 0
+        self._writer: ThreadPoolExecutor | None = None
+        self._writing: WeakKeyDictionary[Any, asyncio.Future[None]] = WeakKeyDictionary()
 
     @property
     def path(self) -> str:
@@ -168,50 +238,109 @@ class SqlStore:
     def _unknown(self, run_id: str) -> UnknownNameError:
         return UnknownNameError(f"no run {run_id!r} in {self.path}; see: antiphon runs list")
 
-    def write(
-        self, run_id: str, n: int, kind: str, row: Mapping[str, Any], head: Head | None = None
-    ) -> None:
-        """Keep one entry; a journal's `append` calls this.
+    @property
+    def waits(self) -> bool:
+        """Whether a write waits for a network or a disk, and so is not made in an event loop."""
+        return self._database.waits
 
-        Args:
-            run_id: The run.
-            n: The entry's number in it.
-            kind: What it tells.
-            row: The entry.
-            head: With the first entry: session, agent and question of the run, which it makes.
+    def put(self, entry: Written) -> int:
+        """Take an entry, after those that were taken before; its number for `has_written`."""
+        with self._putting:
+            self._waiting.append(entry)
+            self._n_put += 1
+            return self._n_put
 
-        Raises:
-            RunError: There is an entry of that number: another process has taken the run over.
-        """
-        ends = kind == "event" and row.get("type") == "run_end"
-        entry, now = (run_id, n, kind, dump_row(dict(row))), time.time()
+    def has_written(self, number: int) -> bool:
+        """Whether the entry of that number, and all before it, are durable or given up."""
+        return self._n_written >= number
+
+    async def written(self) -> None:
+        """Write what waits, in a thread; runs that wait at the same time share one writing."""
+        loop = asyncio.get_running_loop()
+        writing = self._writing.get(loop)
+        if writing is None or writing.done():
+            if self._writer is None:
+                self._writer = ThreadPoolExecutor(1, "antiphon-store")
+            writing = self._writing[loop] = loop.run_in_executor(self._writer, self.flush)
+        await asyncio.shield(writing)
+
+    def flush(self) -> None:
+        """Write what waits; a journal whose entry cannot be written is told so in `lost`."""
         with self._lock:
-            if head is None and not ends and kind != "step":
-                self._insert(entry)
-                return
+            while True:
+                with self._putting:
+                    taken = self._waiting[:_MAX_TOGETHER]
+                    del self._waiting[:_MAX_TOGETHER]
+                if not taken:
+                    return
+                try:
+                    self._write([entry for entry in taken if entry.journal.lost is None])
+                except (RunError, *self._database.errors) as error:
+                    for entry in taken:
+                        entry.journal.lost = entry.journal.lost or error
+                finally:
+                    self._n_written += len(taken)
+
+    def _write(self, entries: Sequence[Written]) -> None:
+        """Write entries at once; one by one where a run among them was taken over."""
+        if not entries or self._insert(entries):
+            return
+        if len(entries) > 1:
+            for entry in entries:
+                if entry.journal.lost is None:
+                    self._write([entry])
+            return
+        run_id = entries[0].journal.run_id
+        self._active.discard(run_id)
+        entries[0].journal.lost = RunError(
+            f"run {run_id!r} was taken over by another process; it goes on there"
+        )
+
+    def _insert(self, entries: Sequence[Written]) -> bool:
+        """Write all of them, or none where another process has written one of them."""
+        said = {e.journal.run_id: e.status for e in entries if e.status}
+        if len(entries) == 1 and not said and entries[0].head is None:
+            return self._insert_rows(entries)
+        now = time.time()
+        try:
             with self._database.transaction():
-                if head is not None:
+                for entry in entries:
+                    if entry.head is not None:
+                        self._database.execute(
+                            "INSERT INTO runs VALUES (?,?,?,?,?,?,'running',?)",
+                            (entry.journal.run_id, *entry.head, now, now, this_process()),
+                        )
+                if not self._insert_rows(entries):
+                    raise _TakenOver
+                for run_id, status in said.items():
+                    owner = this_process() if status == "running" else ""
                     self._database.execute(
-                        "INSERT INTO runs VALUES (?,?,?,?,?,?,'running',?)",
-                        (run_id, *head, now, now, this_process()),
+                        "UPDATE runs SET updated = ?, status = ?, owner = ? WHERE id = ?",
+                        (now, status, owner, run_id),
                     )
-                self._insert(entry)
-                status, owner = (row["stop_reason"], "") if ends else ("running", this_process())
-                self._database.execute(
-                    "UPDATE runs SET updated = ?, status = ?, owner = ? WHERE id = ?",
-                    (now, status, owner, run_id),
-                )
-            if ends:
+        except _TakenOver:
+            return False
+        for run_id, status in said.items():
+            if status != "running":
                 self._active.discard(run_id)
                 self._database.let_go(run_id)
+        return True
 
-    def _insert(self, entry: tuple[str, int, str, str]) -> None:
+    def _insert_rows(self, entries: Sequence[Written]) -> bool:
+        """Whether no other process has written one of them."""
+        values = ",".join(["(?,?,?,?)"] * len(entries))
         kept = self._database.execute(
-            "INSERT INTO entries VALUES (?,?,?,?) ON CONFLICT DO NOTHING RETURNING n", entry
+            f"INSERT INTO entries VALUES {values} ON CONFLICT DO NOTHING RETURNING n",
+            [value for entry in entries for value in entry.row],
         )
-        if not kept:
-            self._active.discard(entry[0])
-            raise RunError(f"run {entry[0]!r} was taken over by another process; it goes on there")
+        return len(kept) == len(entries)
+
+    def close(self) -> None:
+        """Write what waits; a database of its own is closed by whoever opened it."""
+        self.flush()
+        if self._writer is not None:
+            self._writer.shutdown()
+            self._writer = None
 
     def entries(self, run_id: str) -> list[Entry]:
         """A run's journal, in order.
@@ -220,6 +349,7 @@ class SqlStore:
             UnknownNameError: There is no such run.
             DataError: An entry is damaged.
         """
+        self.flush()
         with self._lock:
             rows = self._database.execute(
                 "SELECT kind, row FROM entries WHERE run_id = ? ORDER BY n", (run_id,)
@@ -252,6 +382,7 @@ class SqlStore:
             limit: How many.
         """
         where, values = ("WHERE session = ?", [session]) if session is not None else ("", [])
+        self.flush()
         with self._lock:
             rows = self._database.execute(
                 "SELECT id, session, agent, question, created, updated, status, owner FROM runs "

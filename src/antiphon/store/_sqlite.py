@@ -45,7 +45,8 @@ class SqliteStore(SqlStore):
         super().__init__(self._file)
 
     def close(self) -> None:
-        """Let go of the file. May be called twice."""
+        """Write what waits and let go of the file. May be called twice."""
+        super().close()
         self._file.close()
 
 
@@ -53,9 +54,11 @@ class SqliteDatabase:
     """The file."""
 
     for_update = ""  # a transaction begins with the only lock that there is
+    errors: tuple[type[Exception], ...] = (sqlite3.Error,)
 
     def __init__(self, path: str, *, synced: bool) -> None:
         self.name = path
+        self.waits = synced
         try:
             self._db = sqlite3.connect(
                 path, isolation_level=None, check_same_thread=False, timeout=30.0

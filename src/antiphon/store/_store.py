@@ -1,7 +1,7 @@
 """What a store of runs does."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from antiphon.events import Trajectory
 from antiphon.messages import JsonObject
@@ -34,6 +34,19 @@ class Journal(Protocol):
 
     def append(self, kind: str, row: JsonObject) -> None:
         """Keep one entry; it is durable when this returns."""
+        ...
+
+
+@runtime_checkable
+class PatientJournal(Journal, Protocol):
+    """A journal that need not hold up an event loop while a disk or a network is waited for."""
+
+    def put(self, kind: str, row: JsonObject) -> None:
+        """Take one entry, in order; it is durable once `kept` has returned."""
+        ...
+
+    async def kept(self) -> None:
+        """Wait until all entries are durable."""
         ...
 
 

@@ -110,7 +110,7 @@ class StrategyCourse(Course):
         self.record.messages.extend(self.start.messages)
         self.keep_start()
         if self.start.journal is not None:
-            self.start.journal.append("agent", {"agent": {**row}, "tools": []})
+            self.start.keep("agent", {"agent": {**row}, "tools": []})
         await self.emit(RunStart(self.name, spec, self.start.question))
 
     def conclude(self) -> None:
