@@ -15,7 +15,9 @@ from antiphon.datasets import (
     RowFile,
     adapter_named,
     digest_of,
+    is_run,
     iter_rows,
+    mask_secrets,
     read_row_all,
     write_row,
 )
@@ -54,6 +56,12 @@ def add_parser(subparsers: Subparsers) -> None:
         help=f"the shape of IN; found by itself by default: {', '.join(a.name for a in ADAPTERS)}",
     )
     convert.add_argument("--to", default="antiphon", choices=[*WRITERS], help="default: antiphon")
+    convert.add_argument(
+        "--secrets",
+        choices=("mask", "drop", "keep"),
+        help="keys and passwords: mask them, drop their rows, or keep them; by default they are "
+        "masked in recorded runs and kept in other rows",
+    )
 
     check = verbs.add_parser("check", help="say what is wrong, row by row")
     check.add_argument("file", metavar="FILE")
@@ -115,6 +123,7 @@ def _convert(args: argparse.Namespace) -> int:
     broken = _Broken(args.strict)
     adapter = adapter_named(args.source) if args.source else None
     lost: Counter[str] = Counter()
+    secrets: Counter[str] = Counter()
     n = 0
     with _output(args) as out:
         for line, row in iter_rows(args.file, report=broken):
@@ -123,14 +132,22 @@ def _convert(args: argparse.Namespace) -> int:
             except DataError as error:
                 broken(DataError(str(error), path=args.file, line=line))
                 continue
+            what = args.secrets or ("mask" if is_run(row) else "keep")
             for conversation in read:
+                if what != "keep":
+                    conversation, kinds = mask_secrets(conversation)
+                    secrets.update(kinds)
+                    if kinds and what == "drop":
+                        continue
                 written, missing = write_row(conversation, args.to)
                 lost.update(missing)
                 out.write(written)
                 n += 1
-    notes = {name: f"{count:,} rows lost {name}" for name, count in lost.most_common()}
-    result = {"n_rows": n, "n_broken": broken.n, "lost": dict(lost)}
-    return _tell(args, result, [f"{n:,} rows written", *notes.values()], broken.n)
+    notes = [f"{count:,} rows lost {name}" for name, count in lost.most_common()]
+    done = "dropped with their rows" if args.secrets == "drop" else "masked"
+    notes += [f"secrets {done}: {count:,} of kind {kind}" for kind, count in secrets.most_common()]
+    result = {"n_rows": n, "n_broken": broken.n, "lost": dict(lost), "secrets": dict(secrets)}
+    return _tell(args, result, [f"{n:,} rows written", *notes], broken.n)
 
 
 def _stats(args: argparse.Namespace) -> int:

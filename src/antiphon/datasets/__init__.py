@@ -2,8 +2,8 @@
 
 Start with `_read.py`; `_adapters.py` lists the shapes of published data sets, and `_unified.py`
 reads every spelling of a row of messages.  `_write.py` writes rows, `_check.py` and `_stats.py`
-look at them; `_preference.py` reads
-rows that compare answers. This room renders nothing and knows no vocabulary.
+look at them, `_secrets.py` masks keys and passwords; `_preference.py` reads rows that compare
+answers. This room renders nothing and knows no vocabulary.
 """
 
 from antiphon.datasets._adapters import ADAPTERS, Adapter, adapter_named, adapter_of
@@ -18,7 +18,8 @@ from antiphon.datasets._preference import (
     read_judged,
     read_preference,
 )
-from antiphon.datasets._read import read_line, read_row, read_row_all, read_rows
+from antiphon.datasets._read import is_run, read_line, read_row, read_row_all, read_rows
+from antiphon.datasets._secrets import mask_secrets
 from antiphon.datasets._sink import RowFile
 from antiphon.datasets._stats import Stats, count
 from antiphon.datasets._trajectory import (
@@ -49,8 +50,10 @@ __all__ = [
     "count",
     "digest_of",
     "is_preference",
+    "is_run",
     "iter_lines",
     "iter_rows",
+    "mask_secrets",
     "parse_line",
     "prompt_of",
     "read_judged",

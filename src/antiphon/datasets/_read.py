@@ -38,9 +38,14 @@ def read_row_all(row: Mapping[str, Any]) -> list[Conversation]:
     Raises:
         DataError: The row is malformed.
     """
-    if "antiphon" in row and "steps" in row:
+    if is_run(row):
         return list(conversations_of(Trajectory.from_row(row)))
     return [adapter_of(row).read(row)]
+
+
+def is_run(row: Mapping[str, Any]) -> bool:
+    """Whether a row is a recorded run."""
+    return "antiphon" in row and "steps" in row
 
 
 def read_line(data: bytes) -> list[Conversation]:

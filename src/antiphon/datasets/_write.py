@@ -4,6 +4,7 @@ A writer gives the row and the names of what it lost; nothing is left out in sil
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import cast
 
@@ -41,8 +42,29 @@ def write_row(conversation: Conversation, to: str = "antiphon") -> Written:
     writer = WRITERS.get(to)
     if writer is None:
         raise UnknownNameError(f"no kind of row named {clip(to)}; known: {', '.join(WRITERS)}")
+    if to != "antiphon":
+        conversation = replace(conversation, messages=tuple(map(_as_sent, conversation.messages)))
     row, lost = writer(conversation)
     return row, list(dict.fromkeys([*_always_lost(conversation), *lost]))
+
+
+def _as_sent(message: Message) -> Message:
+    """A turn whose calls could not all be read, as a server is shown it, and not trained.
+
+    A call with a name stands as a call whose arguments hold its text, so that its answer has one;
+    the text of others is content.
+    """
+    if not message.invalid_tool_calls:
+        return message
+    named = [call for call in message.invalid_tool_calls if call.name]
+    text = "".join(call.raw for call in message.invalid_tool_calls if not call.name)
+    calls = [ToolCall(c.name, {"invalid_arguments": c.raw}, c.id, c.raw) for c in named]
+    return replace(
+        message,
+        parts=(*message.parts, TextPart(text)) if text else message.parts,
+        tool_calls=(*message.tool_calls, *calls),
+        loss=0.0,
+    )
 
 
 def _always_lost(conversation: Conversation) -> Iterator[str]:
