@@ -1,5 +1,6 @@
 """Of many tools a model is shown the few that fit, and finds the others itself."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -149,3 +150,27 @@ def test_a_call_that_failed_teaches_nothing() -> None:
 def test_a_name_that_is_no_tool_cannot_be_shown_always() -> None:
     with pytest.raises(UsageError, match="shows 'fly' always, which is no tool of it"):
         chooser([], always=["fly"])
+
+
+def test_an_index_may_find_tools_by_their_meaning() -> None:
+    async def embed(texts: Sequence[str]) -> list[list[float]]:
+        return [[1.0, float("umbrella" in t or "weather" in t)] for t in texts]
+
+    agent, model = chooser(["ok"], index=ToolIndex([*TOOLS, WEATHER], embed=embed))
+
+    agent.run_sync("Do I need an umbrella?")
+
+    assert "weather_forecast" in names_shown(model)[0]
+
+
+def test_tools_are_chosen_by_words_where_nothing_makes_vectors(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def embed(texts: Sequence[str]) -> list[list[float]]:
+        raise ModelError("no embeddings today")
+
+    agent, model = chooser(["ok"], index=ToolIndex([*TOOLS, WEATHER], embed=embed))
+
+    assert agent.run_sync("How is the weather?").output == "ok"
+    assert "weather_forecast" in names_shown(model)[0]
+    assert "no embeddings today" in caplog.text

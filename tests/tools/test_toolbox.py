@@ -83,3 +83,24 @@ def test_a_tool_that_needs_agreement_is_not_used_behind_a_persons_back() -> None
     _, use = Toolbox([pay]).search_tools()
 
     assert "agreement" in asyncio.run(use.call({"name": "pay", "arguments": {}})).text
+
+
+def test_a_toolbox_finds_by_the_requests_that_its_index_has_learned() -> None:
+    box = Toolbox(DEMO_TOOLS)
+    assert names(asyncio.run(box.choose("Do I need an umbrella?", k=1))) != ["get_weather"]
+
+    box.index.learn_requests({"get_weather": ["Shall I take my umbrella?"]})
+
+    assert names(asyncio.run(box.choose("Do I need an umbrella?", k=1))) == ["get_weather"]
+
+
+def test_a_tool_that_is_gone_is_found_neither_by_words_nor_by_meaning() -> None:
+    async def embed(texts: Sequence[str]) -> list[list[float]]:
+        return [[1.0, float("weather" in text)] for text in texts]
+
+    box = Toolbox([calculator, get_weather], embed=embed)
+    asyncio.run(box.choose("weather"))
+
+    box.remove("get_weather")
+
+    assert names(asyncio.run(box.choose("weather"))) == ["calculator"]

@@ -5,6 +5,7 @@ always shown, those that fit the question, ``search_tools``, and what the model 
 """
 
 import json
+import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from antiphon.errors import ModelError, ToolError, UsageError
 from antiphon.messages import ToolCall, ToolResult, dump_json
 from antiphon.models import Model
 from antiphon.tools import Tool, ToolIndex, tool
+
+_log = logging.getLogger(__name__)
 
 SEARCH_TOOLS = "search_tools"
 """The name of the tool by which a model finds others."""
@@ -41,7 +44,8 @@ class Retrieve:
     threshold: int = 30
     """Up to so many tools all of them are shown."""
     index: ToolIndex | None = None
-    """An index that has learned from runs; made from the tools without one."""
+    """An index that has learned from runs, or finds by meaning, too; made from the tools without
+    one."""
     refine: Model | str | None = None
     """A model that has the last word on what fits the question."""
 
@@ -90,7 +94,7 @@ class Selection:
         if self._begun:
             return
         self._begun = True
-        names = self._index.search(query, self._how.k if self._how.refine is None else _POOL)
+        names = await self._found(query, self._how.k if self._how.refine is None else _POOL)
         names = [name for name in names if name in self._tools]
         if self._how.refine is not None and names:
             names = await self._refined(query, names, ask)
@@ -131,6 +135,14 @@ class Selection:
         text = f"{call.name} was not loaded and is now loaded: {spec}. Call it again."
         return ToolResult(call.id, call.name, text, is_error=True)
 
+    async def _found(self, query: str, k: int) -> list[str]:
+        """What the index finds; by words alone where nothing makes vectors at the moment."""
+        try:
+            return await self._index.find(query, k)
+        except ModelError as error:
+            _log.warning("tools are chosen by their words alone: %s", error)
+            return self._index.search(query, k)
+
     async def _refined(self, query: str, names: Sequence[str], ask: AskSelector) -> list[str]:
         """What a model chooses among candidates; the candidates as they are where it fails."""
         told = "\n".join(
@@ -150,7 +162,7 @@ class Selection:
             Args:
                 query: What the tool should do.
             """
-            names = self._index.search(query, self._how.k)
+            names = await self._found(query, self._how.k)
             found = [self._tools[name].spec for name in names if name in self._tools]
             if not found:
                 raise ToolError(f"no tool fits {query!r}; describe the task in other words")

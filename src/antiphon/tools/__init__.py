@@ -17,8 +17,8 @@ from antiphon.tools._mcp import mcp_server, mcp_tools, serve_mcp
 from antiphon.tools._names import valid_name
 from antiphon.tools._openapi import openapi_tools
 from antiphon.tools._tool import Tool, tool, unknown_tool_result
-from antiphon.tools._tool_index import RecordedRun, RecordedStep, ToolIndex
-from antiphon.tools._toolbox import Toolbox, tool_text
+from antiphon.tools._tool_index import RecordedRun, RecordedStep, ToolIndex, tool_text
+from antiphon.tools._toolbox import Toolbox
 from antiphon.tools._workers import late_tools
 from antiphon.tools._wrapped import wrap_tool
 

@@ -1,7 +1,9 @@
 """Tools to choose from by what they say of themselves and by the requests that they answered.
 
 A recorded run says which tools a request led to.  With such requests beside its description a tool
-is found far more often (`bench/tool_index.py` has the numbers), without any model.
+is found far more often (`bench/tool_index.py` has the numbers), without any model.  With `embed`
+tools are found by meaning, too.  A `Toolbox` and an agent that chooses among its tools both find
+them by this.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,12 +11,15 @@ from typing import Any, Protocol
 
 from antiphon.errors import UsageError
 from antiphon.messages import Completion, Conversation, ToolResult, ToolSpec
-from antiphon.retrieval import BlendedIndex
+from antiphon.messages._json_schema import as_schema
+from antiphon.retrieval import BlendedIndex, Embed, VectorIndex, fuse
 from antiphon.tools._tool import Tool
-from antiphon.tools._toolbox import tool_text
 
 MAX_EXAMPLES = 20
 """How many requests a tool is known by; the newest are kept."""
+
+_POOL = 40
+"""How many tools each ranking names, where two are joined."""
 
 
 class RecordedStep(Protocol):
@@ -59,15 +64,20 @@ class ToolIndex:
     ['get_time']
     """
 
-    def __init__(self, tools: Iterable[Tool[..., Any] | ToolSpec] = ()) -> None:
+    def __init__(
+        self, tools: Iterable[Tool[..., Any] | ToolSpec] = (), *, embed: Embed | None = None
+    ) -> None:
         """Index tools.
 
         Args:
             tools: Tools, or what a model sees of them.
+            embed: Makes vectors of texts, for `find`.
         """
         self._specs: dict[str, ToolSpec] = {}
         self._examples: dict[str, dict[str, None]] = {}
         self._index: BlendedIndex[str] = BlendedIndex()
+        self._meanings: VectorIndex[str] | None = None if embed is None else VectorIndex(embed)
+        self._unread: dict[str, None] = {}
         for one in tools:
             self.add(one)
 
@@ -87,7 +97,22 @@ class ToolIndex:
         if self._specs.get(spec.name, spec) is not spec:
             raise UsageError(f"the index has a tool {spec.name!r} already; rename one of them")
         self._specs[spec.name] = spec
+        self._unread[spec.name] = None
         self._put(spec.name)
+
+    def remove(self, name: str) -> None:
+        """Remove a tool and the requests that it is known by.
+
+        Raises:
+            KeyError: There is none of that name.
+        """
+        del self._specs[name]
+        self._examples.pop(name, None)
+        self._index.remove(name)
+        if name in self._unread:
+            del self._unread[name]
+        elif self._meanings is not None:
+            self._meanings.remove(name)
 
     def learn(self, runs: Iterable[RecordedRun]) -> int:
         """Remember which requests recorded runs answered with which tools.
@@ -128,13 +153,34 @@ class ToolIndex:
         return n_new
 
     def search(self, query: str, k: int = 8) -> list[str]:
-        """The names of the tools that fit a request best, best first.
+        """The names of the tools that fit a request best by words, best first.
 
         Args:
             query: What is asked.
             k: How many at most.
         """
         return [hit.key for hit in self._index.search(query, k)]
+
+    async def find(self, query: str, k: int = 8) -> list[str]:
+        """The names of the tools that fit a request best, by words and by meaning, best first.
+
+        Args:
+            query: What is asked.
+            k: How many at most.
+
+        Raises:
+            ModelError: `embed` asks a server, which gives no vectors.
+        """
+        if self._meanings is None:
+            return self.search(query, k)
+        if self._unread:
+            rows = [(name, f"{name}: {tool_text(self._specs[name])}") for name in self._unread]
+            await self._meanings.add_all(rows)
+            for name, _ in rows:
+                self._unread.pop(name, None)
+        pool = max(_POOL, k)
+        by_words = self._index.search(query, pool)
+        return [hit.key for hit in fuse([by_words, await self._meanings.search(query, pool)], k)]
 
     def _put(self, name: str) -> None:
         spec = self._specs[name]
@@ -151,3 +197,14 @@ def _collect(run: RecordedRun, taught: dict[str, list[str]]) -> None:
                 taught.setdefault(call.name, []).append(request)
     for child in run.children:
         _collect(child, taught)
+
+
+def tool_text(spec: ToolSpec) -> str:
+    """What is searched of a tool besides its name: all words that a model is shown."""
+    parts = [spec.description]
+    properties: dict[str, Any] = spec.parameters.get("properties") or {}
+    for name, schema in properties.items():
+        parts.append(name)
+        shown = as_schema(schema)
+        parts.extend(str(shown[key]) for key in ("description", "enum") if key in shown)
+    return "\n".join(parts)

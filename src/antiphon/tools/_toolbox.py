@@ -1,9 +1,9 @@
-"""Many tools, of which a model is shown the few that fit what is asked.
+"""Many tools, of which whoever asks is shown the few that fit.
 
-Tools are found by their words (`antiphon.retrieval.LexicalIndex`), with `embed` also by meaning,
-and with `refine` a model has the last word.  Tools that are always shown are not counted.  Where a
-run cannot change its tools between steps, `search_tools` and `use_tool` let the model look for
-itself.
+A `ToolIndex` finds them; the toolbox has the tools, those that are always shown, and with
+`refine` a model's last word.  It is for programs that show tools themselves, and for models whose
+tools cannot change between steps, which look for what they need with `search_tools` and `use_tool`.
+An `Agent` chooses for itself (`antiphon.agent.Retrieve`), by the same index.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -11,10 +11,10 @@ from typing import Any
 
 from antiphon.errors import ToolError, UsageError
 from antiphon.messages import ToolCall, ToolResult, ToolSpec
-from antiphon.messages._json_schema import as_schema
-from antiphon.retrieval import Embed, Hit, LexicalIndex, VectorIndex, fuse
+from antiphon.retrieval import Embed
 from antiphon.tools._context import RunContext
 from antiphon.tools._tool import Tool, tool, unknown_tool_result
+from antiphon.tools._tool_index import ToolIndex
 
 Refine = Callable[[str, Sequence[ToolSpec]], Awaitable[Sequence[str]]]
 """Chooses among candidates for a question: the names to keep, best first."""
@@ -42,10 +42,9 @@ class Toolbox:
         embed: Embed | None = None,
         refine: Refine | None = None,
     ) -> None:
+        self.index = ToolIndex(embed=embed)
+        """What finds the tools; it may learn from runs."""
         self._tools: dict[str, Tool[..., Any]] = {}
-        self._words: LexicalIndex[str] = LexicalIndex()
-        self._meanings: VectorIndex[str] | None = None if embed is None else VectorIndex(embed)
-        self._unread: set[str] = set()
         self._refine = refine
         for one in tools:
             self.add(one)
@@ -72,8 +71,8 @@ class Toolbox:
         if self._tools.get(one.name, one) is not one:
             raise UsageError(f"the toolbox has a tool {one.name!r} already; rename one of them")
         self._tools[one.name] = one
-        self._words.add(one.name, tool_text(one.spec), title=one.name)
-        self._unread.add(one.name)
+        if one.name not in self.index:
+            self.index.add(one)
 
     def remove(self, name: str) -> None:
         """Remove a tool.
@@ -82,11 +81,7 @@ class Toolbox:
             KeyError: There is none of that name.
         """
         del self._tools[name]
-        self._words.remove(name)
-        if name in self._unread:
-            self._unread.discard(name)
-        elif self._meanings is not None:
-            self._meanings.remove(name)
+        self.index.remove(name)
 
     async def choose(self, query: str, k: int = 8) -> list[Tool[..., Any]]:
         """The tools to show for a question: those that are always shown, then the best `k`.
@@ -95,23 +90,13 @@ class Toolbox:
             query: What is asked.
             k: How many at most, besides those that are always shown.
         """
-        names = [hit.key for hit in await self._ranked(query, max(_POOL, k))]
+        names = await self.index.find(query, max(_POOL, k))
         candidates = [name for name in names if name not in self._always]
         if self._refine is not None and candidates:
             specs = [self._tools[name].spec for name in candidates]
             wanted = await self._refine(query, specs)
             candidates = [name for name in dict.fromkeys(wanted) if name in candidates]
         return [self._tools[name] for name in (*self._always, *candidates[:k])]
-
-    async def _ranked(self, query: str, k: int) -> list[Hit[str]]:
-        by_words = self._words.search(query, k)
-        if self._meanings is None:
-            return by_words
-        if self._unread:
-            rows = [(n, f"{n}: {tool_text(self._tools[n].spec)}") for n in sorted(self._unread)]
-            await self._meanings.add_all(rows)
-            self._unread.clear()
-        return fuse([by_words, await self._meanings.search(query, k)], k)
 
     def search_tools(self, k: int = 5) -> list[Tool[..., Any]]:
         """Two tools by which a model finds and uses the others: ``search_tools``, ``use_tool``.
@@ -153,14 +138,3 @@ class Toolbox:
             return await one.call(arguments, context, context.call_id)
 
         return [search_tools, use_tool]
-
-
-def tool_text(spec: ToolSpec) -> str:
-    """What is searched of a tool besides its name: all words that a model is shown."""
-    parts = [spec.description]
-    properties: dict[str, Any] = spec.parameters.get("properties") or {}
-    for name, schema in properties.items():
-        parts.append(name)
-        shown = as_schema(schema)
-        parts.extend(str(shown[key]) for key in ("description", "enum") if key in shown)
-    return "\n".join(parts)
