@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from antiphon.messages import ToolSpec
-from antiphon.retrieval import LexicalIndex, SentenceModel, VectorIndex, fuse
+from antiphon.retrieval import BlendedIndex, LexicalIndex, SentenceModel, VectorIndex, fuse
 from antiphon.retrieval._sentences import PACKAGED
 from antiphon.tools import tool_text
 
@@ -103,6 +103,15 @@ def lexical(documents: Sequence[Json]) -> Callable[[str], list[str]]:
     return lambda query: [documents[hit.key]["name"] for hit in index.search(query, 10)]
 
 
+def blended(documents: Sequence[Json]) -> Callable[[str], list[str]]:
+    """What a ToolIndex, a Toolbox and `Agent(select=...)` rank by."""
+    index: BlendedIndex[int] = BlendedIndex()
+    for at, document in enumerate(documents):
+        spec = ToolSpec.from_openai(document)
+        index.add(at, tool_text(spec), title=spec.name)
+    return lambda query: [documents[hit.key]["name"] for hit in index.search(query, 10)]
+
+
 def hybrid(documents: Sequence[Json]) -> Callable[[str], list[str]]:
     """Words and meaning, by the small model that a package ships."""
     model = SentenceModel()
@@ -143,6 +152,7 @@ def words(text: str) -> list[str]:
 def methods() -> Iterator[tuple[str, Callable[[Sequence[Json]], Callable[[str], list[str]]]]]:
     """What is measured."""
     yield "antiphon, words", lexical
+    yield "antiphon, blended", blended
     if importlib.util.find_spec("bm25s") is not None:
         yield "bm25s", bm25s
     if importlib.util.find_spec(PACKAGED) is not None:
