@@ -16,9 +16,11 @@ from typing import Any
 import pytest
 
 from antiphon.errors import DataError, UnknownNameError, UsageError
-from antiphon.evaluation import bfcl_cases, calls_error, first_answer, load_cases
+from antiphon.evaluation import bfcl_cases, calls_error, first_answer, load_cases, round_trip
 from antiphon.evaluation._bfcl import CATEGORIES, WITH_ANSWERS, categories_of
 from antiphon.evaluation._cases import Case
+from antiphon.evaluation._round_trip import CANNOT
+from antiphon.formats import get_format, list_formats
 from antiphon.messages import ToolCall, find_problems
 
 installed = pytest.mark.skipif(find_spec("bfcl_eval") is None, reason="bfcl-eval is not installed")
@@ -239,3 +241,27 @@ def test_verdicts_are_those_of_the_leaderboard(category: str, ast_checker: Any):
             n_wrong += not wanted
     assert n_right > 10
     assert n_wrong > 10
+
+
+ONE_AT_A_TIME = "writes one call at a time"
+
+
+@installed
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list_formats())
+def test_every_accepted_answer_comes_back_from_what_a_family_writes(name: str):
+    """Rendered, parsed and judged: 2,501 answers a family.
+
+    What a family cannot write it refuses by name: several calls of one step, or, in a few cases
+    whose answers do not fit their own schemas, values that it would read as something else.
+    """
+    cases = {case.id: case for one in WITH_ANSWERS for case in bfcl_cases(one)}
+
+    outcomes = list(round_trip(cases.values(), get_format(name)))
+
+    assert len(outcomes) == 2501
+    assert {o.error for o in outcomes} <= {"", CANNOT}
+    refused = [o for o in outcomes if not o.right]
+    several = [o for o in refused if ONE_AT_A_TIME in o.wrote]
+    assert all(len(cases[o.case].accepts) > 1 for o in several)
+    assert len(refused) - len(several) <= 10 or name == "plain"

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 
 import pytest
@@ -13,6 +14,7 @@ from antiphon.evaluation import (
     Mode,
     Outcome,
     OwnCase,
+    TurnCase,
     desk_cases,
     evaluate,
     load_benchmark,
@@ -150,15 +152,51 @@ def test_a_category_that_is_not_there_is_named():
         turn_cases("multi_turn_bse")
 
 
+def by_right_calls(case: TurnCase) -> Outcome:
+    script: list[Message | str] = []
+    for turn in case.truth:
+        script += [calls(*turn), "Done."] if turn else ["I cannot."]
+    return judged(case, *script)
+
+
 @installed
 @pytest.mark.parametrize("category", TURN_CATEGORIES)
 def test_the_right_calls_of_a_berkeley_conversation_are_right(category: str):
     for case in turn_cases(category)[::50]:
-        script: list[Message | str] = []
-        for turn in case.truth:
-            script += [calls(*turn), "Done."] if turn else ["I cannot."]
+        assert by_right_calls(case).error == "", case.id
 
-        assert judged(case, *script).error == "", case.id
+
+@installed
+@pytest.mark.slow
+@pytest.mark.parametrize("category", TURN_CATEGORIES)
+def test_the_right_calls_of_every_berkeley_conversation_are_right(category: str):
+    assert [case.id for case in turn_cases(category) if not by_right_calls(case).right] == []
+
+
+@installed
+def test_a_call_of_another_type_or_of_what_is_held_back_is_for_the_class_to_answer():
+    """As in the leaderboard, some of whose right calls are such ones."""
+    typed = next(c for c in turn_cases("multi_turn_base") if c.id == "multi_turn_base_173")
+    early = next(c for c in turn_cases("multi_turn_miss_func") if c.id == "multi_turn_miss_func_49")
+
+    assert isinstance(typed.truth[3][0].arguments["ticket_id"], str)
+    assert by_right_calls(typed).right
+    assert early.truth[1][1].name in early.held_back[3]
+    assert by_right_calls(early).right
+
+
+@installed
+def test_what_is_held_back_is_not_shown():
+    case = next(c for c in turn_cases("multi_turn_miss_func") if c.held_back)
+    ((turn, names),) = case.held_back.items()
+    model = ScriptedModel(lambda conversation: "I cannot.")
+
+    asyncio.run(
+        replace(case, truth=((),) * len(case.truth)).judged(Mode("native", model, ModelSettings()))
+    )
+
+    shown = [{spec.name for spec in c.tools} for c in model.conversations]
+    assert [names[0] in one for one in shown] == [n >= turn for n in range(len(case.turns))]
 
 
 @installed

@@ -13,7 +13,7 @@ import importlib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -63,9 +63,12 @@ class TurnCase:
     initial: Mapping[str, Any]
     """Their first states."""
     functions: tuple[Mapping[str, Any], ...]
-    """The documents of what may be called."""
+    """The documents of the classes' functions. What is not offered answers all the same, as in the
+    leaderboard: some of its right calls are of functions that are held back."""
     held_back: Mapping[int, Sequence[str]] = field(default_factory=dict[int, Sequence[str]])
     """Functions that are offered only from a turn on."""
+    excluded: frozenset[str] = frozenset()
+    """Functions that are never offered."""
 
     def world(self) -> "BerkeleyWorld":
         """The classes in their first states.
@@ -86,7 +89,7 @@ class TurnCase:
         for number, text in enumerate(self.turns):
             later = {n for turn, names in self.held_back.items() if turn > number for n in names}
             n_before = len(mine.said)
-            error = await talk.turn(text, [t for t in mine.tools() if t.name not in later])
+            error = await talk.turn(text, mine.tools(), hidden=later | self.excluded)
             wanted = [right.execute(call) for call in self.truth[number]]
             if wanted and not error:
                 error = self._error(mine, right, wanted, n_called=len(mine.said) - n_before)
@@ -127,7 +130,12 @@ class BerkeleyWorld:
                 raise ToolError(text)
             return text
 
-        return Tool.from_spec(spec_of(function), call, threaded=False)
+        # The classes are given what the model wrote, whatever their documents say of its types:
+        # what they cannot take is for them to say, and some right calls are of another type.
+        shown = spec_of(function)
+        tool = Tool.from_spec(replace(shown, parameters={"type": "object"}), call, threaded=False)
+        tool.spec = shown
+        return tool
 
     def state(self) -> dict[str, dict[str, Any]]:
         """The public attributes of every class."""
@@ -212,7 +220,6 @@ def _case(
     documents: Mapping[str, Sequence[Mapping[str, Any]]],
 ) -> TurnCase:
     functions = [f for name in row["involved_classes"] for f in documents[name]]
-    excluded = row.get("excluded_function", ())
     known = {str(f["name"]): f for f in functions}
     return TurnCase(
         id=row["id"],
@@ -224,8 +231,9 @@ def _case(
         truth=tuple(tuple(_read(text, known) for text in turn) for turn in truth),
         classes=tuple(row["involved_classes"]),
         initial=row["initial_config"],
-        functions=tuple(f for f in functions if f["name"] not in excluded),
+        functions=tuple(functions),
         held_back={int(turn): names for turn, names in row.get("missed_function", {}).items()},
+        excluded=frozenset(row.get("excluded_function", ())),
     )
 
 

@@ -5,15 +5,16 @@ runs an agent through the turns and keeps what its tools answered.  It knows no 
 """
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
 
 from antiphon.agent import Agent
 from antiphon.errors import ModelError
 from antiphon.evaluation._cases import Outcome
 from antiphon.evaluation._run import Mode
-from antiphon.messages import Message
+from antiphon.messages import Conversation, Message
+from antiphon.models import Model, ModelOutput, ModelSettings
 from antiphon.tools import Tool
 
 
@@ -50,12 +51,15 @@ class Talk:
     seconds: float = 0.0
     """Time of all turns."""
 
-    async def turn(self, text: str, tools: Sequence[Tool[..., Any]]) -> str:
+    async def turn(
+        self, text: str, tools: Sequence[Tool[..., Any]], *, hidden: Collection[str] = ()
+    ) -> str:
         """One turn.
 
         Args:
             text: What the user says.
             tools: What may be called.
+            hidden: Names of tools that the model is not shown, and that answer all the same.
 
         Returns:
             Why the turn came to no answer; empty where it did.
@@ -65,7 +69,7 @@ class Talk:
         """
         began = time.monotonic()
         agent = Agent(
-            model=self.mode.model,
+            model=_Unshown(self.mode.model, hidden) if hidden else self.mode.model,
             instructions=self.instructions,
             settings=self.mode.settings,
             tools=tools,
@@ -83,6 +87,32 @@ class Talk:
         """How the case went, with what was said last."""
         wrote = self.answers[-1] if self.answers and error else ""
         return Outcome(case, kind, not error, error, turn, wrote, self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Unshown:
+    """A model that is not shown some of the tools; it belongs to others and stays open."""
+
+    model: Model
+    hidden: Collection[str]
+
+    @property
+    def spec(self) -> str:
+        return self.model.spec
+
+    async def stream(
+        self, conversation: Conversation, settings: ModelSettings | None = None
+    ) -> AsyncIterator[ModelOutput]:
+        shown = tuple(spec for spec in conversation.tools if spec.name not in self.hidden)
+        async for output in self.model.stream(replace(conversation, tools=shown), settings):
+            yield output
+
+    async def close(self) -> None:
+        pass
+
+
+if TYPE_CHECKING:
+    _model: type[Model] = _Unshown
 
 
 def state_error(got: Any, wanted: Any) -> str:
