@@ -5,6 +5,7 @@ import json
 import re
 from collections import Counter
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,15 @@ import pytest
 from antiphon.datasets import Checker
 from antiphon.errors import DataError
 from antiphon.messages import find_problems
-from antiphon.synthesis import KINDS, SynthConfig, SynthReport, config_from, synthesize
+from antiphon.synthesis import (
+    KINDS,
+    SynthConfig,
+    SynthReport,
+    config_from,
+    read_config,
+    synthesize,
+)
+from antiphon.tools.builtin import DEMO_TOOLS
 
 SCRIPTS = Path(__file__).parents[2] / "scripts" / "embedded_model" / "catalog"
 DEMO = {"python": ["antiphon.tools.builtin:DEMO_TOOLS"], "catalogs": ["demo"], "offered": [3, 5]}
@@ -99,6 +108,110 @@ def test_a_dependent_call_is_made_with_what_the_first_one_found(demo: list[dict[
         second = calls(row)[1][0][1]
         assert found["city"] in second.values()
     assert len(rows) > 5
+
+
+def test_a_linked_call_is_made_with_what_the_first_one_found(invented: list[dict[str, Any]]):
+    n_linked = 0
+    for row in invented:
+        if row["metadata"]["kind"] != "dependent":
+            continue
+        second: dict[str, Any] = row["metadata"]["task"]["script"][0]["steps"][1][0]["arguments"]
+        plain = str, int, float, list
+        ((name, link),) = [(k, v["link"]) for k, v in second.items() if not isinstance(v, plain)]
+        found = json.loads(next(m["content"] for m in row["messages"] if m["role"] == "tool"))
+        assert calls(row)[1][0][1][name] == found[link["field"]]
+        assert str(found[link["field"]]) not in row["messages"][0]["content"]
+        n_linked += 1
+    assert n_linked > 8
+
+
+def linked(tmp_path: Path, phrases: list[str], questions: list[str]) -> SynthConfig:
+    """A tool that finds a city, and one that takes one."""
+    parameter = {"slot": "person", "required": True}
+    tools = [
+        {
+            "id": "home_of",
+            "parameters": [{"key": "who"} | parameter],
+            "questions": ["Where does {who} live?"],
+            "result": {"city": "{city}"},
+        },
+        {
+            "id": "weather",
+            "parameters": [{"key": "place"} | parameter | {"slot": "city"}],
+            "questions": questions,
+            "result": {"sky": "grey"},
+            "answers": ["It is {result.sky} in {place}."],
+        },
+    ]
+    (tmp_path / "c.json").write_text(json.dumps({"tools": tools}))
+    (tmp_path / "slots_c.json").write_text('{"person": ["Ada"], "city": ["Oslo"]}')
+    (tmp_path / "linked.json").write_text(json.dumps({"home_of.city": phrases, "x.y": ["z"]}))
+    toolset = {"catalogs": [str(tmp_path / "c.json")], "offered": [2, 2]}
+    return config(tmp_path / "out", 30, toolset, tasks={"kinds": {"dependent": 1}})
+
+
+def test_what_a_tool_finds_is_asked_for_in_the_words_of_its_phrase(tmp_path: Path):
+    given = linked(tmp_path, ["{who}'s city"], ["Is it wet in {place}?"])
+
+    rows = made(given)[1]
+
+    asked = {
+        re.sub(
+            "Hi! |Hello, |Hey, |Quick question: |Please: ", "", r["messages"][0]["content"]
+        ).split("?")[0]
+        for r in rows
+    }
+    assert "Is it wet in Ada's city" in asked
+    assert any(a.endswith("Is it wet in that city") for a in asked)
+    assert {calls(row)[1][0][1]["place"] for row in rows} == {"Oslo"}
+    assert {row["messages"][-1]["content"] for row in rows} == {"It is grey in Oslo."}
+
+
+def test_a_clause_stands_only_where_it_reads(tmp_path: Path):
+    given = linked(tmp_path, ["where {who} lives"], ["Is it wet in {place}?", "How is {place}?"])
+
+    rows = made(given)[1]
+
+    assert all("in where" not in row["messages"][0]["content"] for row in rows)
+
+
+def test_an_exact_set_offers_its_tools_in_their_order_and_what_they_answer_agrees(tmp_path: Path):
+    toolset = {"catalogs": ["demo"], "python": DEMO["python"], "exact": True, "simulate": True}
+
+    rows = made(config(tmp_path, 120, toolset, tasks={"kinds": {"single": 1}}))[1]
+
+    names = [tool.name for tool in DEMO_TOOLS]
+    seen: Counter[str] = Counter()
+    for row in rows:
+        assert [t["function"]["name"] for t in row["tools"]] == names
+        ((name, arguments),) = calls(row)[0]
+        text = next(m["content"] for m in row["messages"] if m["role"] == "tool")
+        seen[f"{name} {arguments.get('unit', '')}"] += 1
+        if name == "current_time":
+            found = json.loads(text)
+            assert f"{datetime.fromisoformat(found['time']):%A}" == found["weekday"]
+        if name == "convert_currency":
+            found = json.loads(text)
+            assert found["amount"] == pytest.approx(arguments["amount"] * found["rate"], abs=0.006)
+        if name == "get_weather":
+            found = json.loads(text)
+            assert found["unit"] == arguments.get("unit", "celsius")
+            assert found["temperature"] in range(*((20, 101) if "f" in found["unit"] else (-5, 39)))
+    assert {"current_time ", "convert_currency ", "get_weather fahrenheit"} < set(seen)
+
+
+def test_the_embedded_models_data_comes_from_one_config(tmp_path: Path):
+    example = read_config(SCRIPTS.parents[2] / "examples" / "embedded_model" / "synth.toml")
+    given = replace(example, out=str(tmp_path), tasks=replace(example.tasks, count=70))
+
+    report, rows = made(given)
+
+    assert report.is_complete
+    exact = [[tool.name for tool in DEMO_TOOLS]]
+    offered = [[t["function"]["name"] for t in row["tools"]] for row in rows]
+    assert 7 <= sum(names in exact for names in offered) <= 49
+    assert {row["stop_reason"] for row in rows} == {"answer"}
+    assert {"single", "dependent", "no_tool"} < {row["metadata"]["kind"] for row in rows}
 
 
 def test_a_tool_that_fails_once_is_called_again_and_one_that_fails_is_told(
@@ -212,23 +325,48 @@ def test_a_toolset_that_allows_no_kind_says_so(tmp_path: Path):
     assert "allows none of the kinds dependent" in report.stages["tasks"].failures[0].reason
 
 
-@pytest.mark.parametrize(
-    ("tool", "message"),
-    [
-        ({"questions": []}, "'t' has no questions"),
-        ({"questions": ["Where is {x}?"]}, "has no parameter 'x'"),
-        ({"parameters": [{"key": "x", "required": True, "slot": "code"}]}, "without 'x'"),
-        ({"questions": ["{x}?"], "parameters": [{"key": "x", "slot": "nope"}]}, "no slot"),
-        ({"result": {"a": "{nope}"}}, r"answers with \{nope\}"),
-        ({"parameters": [{"names": ["x"]}]}, "is no tool: KeyError 'key'"),
-    ],
-)
+FAULTS: list[tuple[dict[str, Any], str]] = [
+    ({"questions": []}, "'t' has no questions"),
+    ({"questions": ["Where is {x}?"]}, "has no parameter 'x'"),
+    ({"parameters": [{"key": "x", "required": True, "slot": "code"}]}, "without 'x'"),
+    ({"questions": ["{x}?"], "parameters": [{"key": "x", "slot": "nope"}]}, "no slot"),
+    ({"result": {"a": "{nope}"}}, r"answers with \{nope\}"),
+    ({"parameters": [{"names": ["x"]}]}, "is no tool: KeyError 'key'"),
+    ({"draws": {"day": "nope"}}, "draws from 'nope', which is no slot"),
+    ({"result": {"a": "{day.weekday}"}}, r"answers with \{day.weekday\}"),
+    ({"result": {"a": "{=rate * 2}"}}, r"answers with \{=rate \* 2\}"),
+    ({"result": "{=2 * 3:many}"}, "answers with"),
+    ({"cases": [{"arguments": {}, "result": "{nope}"}]}, r"answers with \{nope\}"),
+]
+
+
+@pytest.mark.parametrize(("tool", "message"), FAULTS)
 def test_a_catalog_that_does_not_fit_together_names_the_entry(
     tmp_path: Path, tool: dict[str, Any], message: str
 ):
     catalog = tmp_path / "c.json"
     entry = {"id": "t", "questions": ["Now?"], "result": "yes"} | tool
     catalog.write_text(json.dumps({"tools": [entry]}))
+
+    with pytest.raises(DataError, match=message):
+        made(config(tmp_path, 1, {"catalogs": [str(catalog)]}))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"linked": {"t.city": ["the city"]}}, "is linked, but 't' finds no 'city'"),
+        ({"linked": {"t.a": ["the {who}"]}}, "is called 'the {who}', which does not fit"),
+        ({"results": {"u": {}}}, "results names 'u', which no file defines"),
+        ({"results": {"t": {"results": 1}}}, "results of 't' has an unknown 'results'"),
+    ],
+)
+def test_what_a_catalog_says_of_other_tools_is_checked(
+    tmp_path: Path, content: dict[str, Any], message: str
+):
+    catalog = tmp_path / "c.json"
+    entry = {"id": "t", "questions": ["Now?"], "result": {"a": "yes"}}
+    catalog.write_text(json.dumps({"tools": [entry]} | content))
 
     with pytest.raises(DataError, match=message):
         made(config(tmp_path, 1, {"catalogs": [str(catalog)]}))

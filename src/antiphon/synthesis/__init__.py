@@ -12,7 +12,7 @@ from antiphon.synthesis._catalog import Catalog, load_catalog
 from antiphon.synthesis._config import KINDS, SynthConfig, config_from, read_config
 from antiphon.synthesis._ledger import Ledger
 from antiphon.synthesis._stages import SynthReport, synthesize
-from antiphon.synthesis._task import ScriptTurn, Task, resolved, result_value
+from antiphon.synthesis._task import ScriptCall, ScriptTurn, Task, resolved, result_value
 from antiphon.synthesis._teacher import rule_teacher
 from antiphon.synthesis._work import RunTasks, TaskTools, WriteTasks
 from antiphon.synthesis._worlds import real_tools, world_tools
@@ -24,6 +24,7 @@ __all__ = [
     "Meter",
     "Metered",
     "RunTasks",
+    "ScriptCall",
     "ScriptTurn",
     "SynthConfig",
     "SynthReport",

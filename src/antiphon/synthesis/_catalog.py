@@ -1,7 +1,8 @@
 """Catalogs: what can be asked of a tool, what it answers, and what is said of the answer.
 
 A catalog is a JSON file of tools, chains of two tools, and questions that need none; beside
-``<name>.json`` may lie ``slots_<name>.json`` with the vocabularies that values are drawn from.
+``<name>.json`` may lie ``slots_<name>.json`` with the vocabularies that values are drawn from, and
+``linked.json``, which says how people name what tools of the folder's catalogs find.
 An entry whose id is the name of a real tool holds questions for that one; every other entry is a
 tool of its own, whose names and descriptions are drawn so that a model has to read the prompt.
 The guide "The closed loop" describes the format.  Nothing here draws or runs.
@@ -9,17 +10,19 @@ The guide "The closed loop" describes the format.  Nothing here draws or runs.
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, cast
 
-from antiphon.errors import DataError, clip
+from antiphon.errors import DataError, ToolError, clip
+from antiphon.tools.builtin import calculate
 
 _PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 _NUMERIC = re.compile(r"(int:-?\d+--?\d+|float:-?[\d.]+--?[\d.]+(:\d+)?)")
 _SHAPES = ("code", "date", "time")
+_NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,11 @@ class Entry:
     """Requests that lack an argument, with the question that they call for."""
     result: Any = None
     """What it answers, with ``{key}`` for an argument and ``{slot}`` for a value that is drawn."""
+    draws: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Values that are drawn once for each answer: name -> slot.  With them, parts of a result
+    agree: ``{day}`` and ``{day.weekday}``, ``{rate}`` and ``{=amount * rate:2}``."""
+    cases: tuple[tuple[Mapping[str, Any], Any], ...] = ()
+    """Results for calls with certain arguments, by key, in place of `result`."""
     answers: tuple[str, ...] = ()
     """What is said of the result, with ``{key}``, ``{result}`` and ``{result.field}``."""
     worded: tuple[tuple[str, str], ...] = ()
@@ -88,6 +96,20 @@ class Chain:
 
 
 @dataclass(frozen=True, slots=True)
+class Linked:
+    """Two tools of which the second one can take what the first one finds."""
+
+    first: str
+    """The id of the tool that finds a value."""
+    field: str
+    """The field of its result."""
+    second: str
+    """The id of the tool that takes it."""
+    parameter: str
+    """The key of the parameter that takes it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Catalog:
     """Everything that can be drawn."""
 
@@ -99,6 +121,13 @@ class Catalog:
     """Questions that need no tool, with answers."""
     slots: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """Vocabularies."""
+    linked: Mapping[tuple[str, str], tuple[str, ...]] = field(
+        default_factory=dict[tuple[str, str], tuple[str, ...]]
+    )
+    """How people name what a tool finds: tool and field -> noun phrases."""
+    links: Mapping[str, tuple[Linked, ...]] = field(default_factory=dict[str, tuple[Linked, ...]])
+    """Every pair of tools that such a phrase joins, by the first one's id: what it finds and what
+    the second one takes are of one vocabulary."""
 
 
 def load_catalog(paths: Iterable[Path | str]) -> Catalog:
@@ -107,7 +136,7 @@ def load_catalog(paths: Iterable[Path | str]) -> Catalog:
     Args:
         paths: JSON files; ``demo`` is the catalog in the package. A later file may add phrasings to
             entries of an earlier one (``more_questions``, ``more_worded``,
-            ``more_chain_questions``).
+            ``more_chain_questions``), and answer for its tools otherwise (``results``).
 
     Raises:
         DataError: A file cannot be read, or an entry does not fit together; it is named.
@@ -133,12 +162,14 @@ class _Reader:
         self.chains: dict[str, dict[str, Any]] = {}
         self.no_tool: list[tuple[str, str]] = []
         self.slots: dict[str, list[str]] = {}
+        self.linked: dict[str, tuple[str, ...]] = {}
         self.places: dict[str, Path | str] = {}
 
     def read(self, path: Path | str) -> None:
         for slot, values in _content(path, "slots_").items():
             known = self.slots.setdefault(slot, [])
             known.extend(v for v in values if v not in known)
+        beside = _content(path, "linked.json")
         content = _content(path, "")
         for one in content.get("tools", ()):
             self.tools[one["id"]] = dict(one)
@@ -147,16 +178,26 @@ class _Reader:
             self.chains[one["id"]] = dict(one)
             self.places[one["id"]] = path
         self.no_tool += [(question, answer) for question, answer in content.get("no_tool", ())]
+        for name, phrases in {**beside, **content.get("linked", {})}.items():
+            self.linked[name] = tuple(phrases)
+            self.places.setdefault(name, path)
         self._add(content, path)
 
     def _add(self, content: Mapping[str, Any], path: Path | str) -> None:
-        """Further phrasings for what an earlier file defines."""
+        """Further phrasings, and other results, for what an earlier file defines."""
         places = (("more_questions", self.tools), ("more_chain_questions", self.chains))
         for key, known in places:
             for name, questions in content.get(key, {}).items():
                 if name not in known:
                     raise DataError(f"{key} names {name!r}, which no file defines", path=path)
                 known[name]["questions"] = [*known[name]["questions"], *questions]
+        for name, changes in content.get("results", {}).items():
+            if name not in self.tools:
+                raise DataError(f"results names {name!r}, which no file defines", path=path)
+            unknown = sorted(set(changes) - {"result", "draws", "cases", "answers"})
+            if unknown:
+                raise DataError(f"results of {name!r} has an unknown {unknown[0]!r}", path=path)
+            self.tools[name] |= changes
         if "more_worded" in content:
             calculator = self.tools.get("calculator")
             if calculator is None:
@@ -167,7 +208,29 @@ class _Reader:
         tools = {name: self._entry(one) for name, one in self.tools.items()}
         chains = [self._chain(one, tools) for one in self.chains.values()]
         slots = {name: tuple(values) for name, values in self.slots.items()}
-        return Catalog(tools, tuple(chains), tuple(self.no_tool), slots)
+        linked = {
+            self._finding(name, tools): phrases
+            for name, phrases in self.linked.items()
+            if name.partition(".")[0] in tools
+        }
+        links: dict[str, tuple[Linked, ...]] = {}
+        for link in _links(linked, tools):
+            links[link.first] = (*links.get(link.first, ()), link)
+        return Catalog(tools, tuple(chains), tuple(self.no_tool), slots, linked, links)
+
+    def _finding(self, name: str, tools: Mapping[str, Entry]) -> tuple[str, str]:
+        """Tool and field of what is linked; the phrases name what the tool must be given."""
+        id, _, found = name.partition(".")
+        tool = tools[id]
+        fields = cast("dict[str, Any]", tool.result if isinstance(tool.result, dict) else {})
+        if found not in fields:
+            raise self._fault(name, f"is linked, but {id!r} finds no {found!r}")
+        keys = {p.key for p in tool.parameters}
+        needed = {p.key for p in tool.parameters if p.required}
+        for phrase in self.linked[name]:
+            if not needed <= placeholders(phrase) <= keys:
+                raise self._fault(name, f"is called {phrase!r}, which does not fit its parameters")
+        return id, found
 
     def _fault(self, id: str, what: str) -> DataError:
         return DataError(f"{id!r} {what}", path=self.places[id])
@@ -186,6 +249,8 @@ class _Reader:
                 answers=tuple(one.get("answers", ())),
                 worded=tuple((q, e) for q, e in one.get("worded", ())),
                 worded_slots=dict(one.get("worded_slots", {})),
+                draws=dict(one.get("draws", {})),
+                cases=tuple((case["arguments"], case["result"]) for case in one.get("cases", ())),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise self._fault(id, f"is no tool: {type(error).__name__} {error}") from error
@@ -214,8 +279,12 @@ class _Reader:
                 raise self._fault(
                     entry.id, f"draws {parameter.key!r} from {parameter.slot!r}, which is no slot"
                 )
-        for name in _names_in(entry.result) - keys:
-            if not self._can_draw(name):
+        for slot in entry.draws.values():
+            if not self._can_draw(slot):
+                raise self._fault(entry.id, f"draws from {slot!r}, which is no slot")
+        known = keys | entry.draws.keys()
+        for name in _names_in([entry.result, *(result for _, result in entry.cases)]):
+            if name not in known and not self._can_draw(name) and not _follows(name, known):
                 raise self._fault(entry.id, f"answers with {{{name}}}, which is no slot")
 
     def _can_draw(self, slot: str) -> bool:
@@ -255,6 +324,38 @@ def _parameter(one: Mapping[str, Any]) -> Parameter:
     )
 
 
+def _follows(name: str, known: Collection[str]) -> bool:
+    """Whether a placeholder follows from known values: a weekday, or a formula."""
+    if not name.startswith("="):
+        return name.endswith(".weekday") and name.removesuffix(".weekday") in known
+    expression, _, decimals = name[1:].partition(":")
+    try:
+        calculate(filled_in(expression, {name: i + 2.5 for i, name in enumerate(sorted(known))}))
+    except ToolError:
+        return False
+    return not decimals or decimals.isdecimal()
+
+
+def filled_in(expression: str, values: Mapping[str, Any]) -> str:
+    """A formula with values in the places of their names."""
+    return _NAME.sub(lambda m: f"({values[m[0]]})" if m[0] in values else m[0], expression)
+
+
+def _links(
+    linked: Mapping[tuple[str, str], object], tools: Mapping[str, Entry]
+) -> Iterable[Linked]:
+    takers: dict[str, list[tuple[str, str]]] = {}
+    for tool in tools.values():
+        for one in tool.parameters:
+            if one.type == "string" and one.slot not in ("", "code"):
+                takers.setdefault(one.slot, []).append((tool.id, one.key))
+    for id, found in linked:
+        whole = _PLACEHOLDER.fullmatch(str(tools[id].result[found]))
+        for second, key in takers.get(whole[1], ()) if whole else ():
+            if second != id:
+                yield Linked(id, found, second, key)
+
+
 def _names_in(template: Any) -> set[str]:
     if isinstance(template, str):
         return placeholders(template)
@@ -267,11 +368,13 @@ def _names_in(template: Any) -> set[str]:
 
 
 def _content(path: Path | str, prefix: str) -> dict[str, Any]:
-    """The JSON object of a file, or of the one beside it."""
+    """The JSON object of a file, or of one beside it: ``slots_`` before its name, or a name."""
     if str(path) == "demo":
-        source: Any = files("antiphon.synthesis").joinpath(f"data/{prefix}demo.json")
+        name = prefix if prefix.endswith(".json") else f"{prefix}demo.json"
+        source: Any = files("antiphon.synthesis").joinpath(f"data/{name}")
     else:
-        source = Path(path).with_name(prefix + Path(path).name)
+        name = prefix if prefix.endswith(".json") else prefix + Path(path).name
+        source = Path(path).with_name(name)
     if prefix and not source.is_file():
         return {}
     try:

@@ -57,6 +57,9 @@ class ToolsetConfig:
     """Whether python tools that a catalog describes are answered by rule instead of executed."""
     offered: tuple[int, int] = (3, 6)
     """The fewest and the most tools on offer at once."""
+    exact: bool = False
+    """Whether exactly the real tools are on offer, all of them in their order, and the catalogs
+    only hold questions about them; without real tools, exactly those of the catalogs."""
     weight: float = 1.0
     """How often this set is drawn, in proportion."""
 

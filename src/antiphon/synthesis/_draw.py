@@ -9,7 +9,7 @@ from datetime import date, timedelta
 from typing import Any, cast
 
 from antiphon.messages import JsonObject, JsonValue, ToolSpec, dump_json
-from antiphon.synthesis._catalog import Catalog, Entry, Parameter, placeholders
+from antiphon.synthesis._catalog import Catalog, Entry, Parameter, filled_in, placeholders
 from antiphon.synthesis._task import Offered, Saying, ScriptCall
 from antiphon.tools import Tool
 from antiphon.tools.builtin import calculate
@@ -22,6 +22,8 @@ _SUMS = (
     "That is {result}.",
     "It comes to {result}.",
 )
+_GREETINGS = ("Hi! ", "Hello, ", "Hey, ", "Quick question: ", "Please: ")
+_THANKS = (" Thanks!", " Thank you.", " Please.", " Thanks in advance.")
 _FOUND = "Here is what I found: {result}"
 
 Values = dict[str, tuple[Any, str]]
@@ -126,7 +128,12 @@ class Drawer:
         return Offered(spec.name, "rule", spec.to_openai(), entry.id, names)
 
     def offers(
-        self, ids: Sequence[str], real: Mapping[str, Tool[..., Any]], *, simulate: bool
+        self,
+        ids: Sequence[str],
+        real: Mapping[str, Tool[..., Any]],
+        *,
+        simulate: bool,
+        in_order: bool = False,
     ) -> list[Offered]:
         """Tools of the catalog and real ones, no two of one name, in an order drawn at random.
 
@@ -134,6 +141,7 @@ class Drawer:
             ids: Ids of the catalog, and names of real tools.
             real: The real tools, by name.
             simulate: Whether a real tool that is in the catalog is answered by rule.
+            in_order: Whether they stay in the order of their ids.
         """
         chosen: dict[str, Offered] = {}
         for id in ids:
@@ -148,7 +156,8 @@ class Drawer:
                         chosen[made.name] = made
                         break
         offered = list(chosen.values())
-        self.random.shuffle(offered)
+        if not in_order:
+            self.random.shuffle(offered)
         return offered
 
     # -- questions --------------------------------------------------------------------------------
@@ -211,9 +220,9 @@ class Drawer:
         if draw < 0.06:
             return question.rstrip("?.!")
         if draw < 0.10:
-            return self.random.choice(["Hi! ", "Hello, ", "Hey, ", "Quick question: "]) + question
+            return self.random.choice(_GREETINGS) + question
         if draw < 0.14:
-            return question + self.random.choice([" Thanks!", " Thank you.", " Please."])
+            return question + self.random.choice(_THANKS)
         return question
 
     # -- results ----------------------------------------------------------------------------------
@@ -224,25 +233,42 @@ class Drawer:
         if entry.worded:
             return calculate(str(next(iter(arguments.values()), "")))
         keys = {name: key for key, name in offered.names.items()}
-        return self._fill(entry.result, {keys.get(n, n): v for n, v in arguments.items()})
+        given = {keys.get(name, name): value for name, value in arguments.items()}
+        case = next((r for wanted, r in entry.cases if wanted.items() <= given.items()), None)
+        known = {name: self.value(slot)[0] for name, slot in entry.draws.items()} | given
+        return self._fill(entry.result if case is None else case, known)
 
-    def _fill(self, template: Any, arguments: Mapping[str, Any]) -> Any:
+    def _fill(self, template: Any, known: Mapping[str, Any]) -> Any:
         if isinstance(template, dict):
             items = cast("dict[str, Any]", template).items()
-            return {key: self._fill(value, arguments) for key, value in items}
+            return {key: self._fill(value, known) for key, value in items}
         if isinstance(template, list):
-            return [self._fill(value, arguments) for value in cast("list[Any]", template)]
+            return [self._fill(value, known) for value in cast("list[Any]", template)]
         if not isinstance(template, str):
             return template
         whole = _PLACEHOLDER.fullmatch(template)
         if whole:
-            return self._named(whole[1], arguments)[0]
-        return _PLACEHOLDER.sub(lambda m: self._named(m[1], arguments)[1], template)
+            return self._named(whole[1], known)[0]
+        return _PLACEHOLDER.sub(lambda m: self._named(m[1], known)[1], template)
 
-    def _named(self, name: str, arguments: Mapping[str, Any]) -> tuple[Any, str]:
-        if name in arguments:
-            return arguments[name], spoken(arguments[name])
+    def _named(self, name: str, known: Mapping[str, Any]) -> tuple[Any, str]:
+        if name in known:
+            return known[name], spoken(known[name])
+        of, dot, part = name.partition(".")
+        if dot and part == "weekday" and of in known:
+            day = f"{date.fromisoformat(str(known[of])[:10]):%A}"
+            return day, day
+        if name.startswith("="):
+            number = _calculated(name[1:], known)
+            return number, str(number)
         return self.value(name)
+
+
+def _calculated(formula: str, known: Mapping[str, Any]) -> int | float:
+    """A formula over known values, to some decimals: ``amount * rate:2``."""
+    expression, _, decimals = formula.partition(":")
+    number = round(float(calculate(filled_in(expression, known))), int(decimals or 0))
+    return number if decimals and int(decimals) else int(number)
 
 
 def offer_real(one: Tool[..., Any], entry: Entry | None, *, simulate: bool) -> Offered:

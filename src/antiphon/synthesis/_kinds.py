@@ -4,10 +4,11 @@ A kind that the tools on offer do not allow gives ``None``, and another one is d
 """
 
 import random
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from antiphon.synthesis._catalog import Chain, placeholders
+from antiphon.synthesis._catalog import Chain, Linked, placeholders
 from antiphon.synthesis._draw import Asked, Drawer, Values, fill
 from antiphon.synthesis._task import (
     Fault,
@@ -31,6 +32,9 @@ _CANNOT = (
     "I have no tool for that.",
     "That is something I cannot look up here.",
 )
+_LINKED, _COMPOSED, _LED = 0.3, 0.6, 0.15
+"""How often a single question is about a tool that is linked to another one, how often a dependent
+task is composed where there is a chain too, and how often it first says what to find."""
 _JOINS = ("? And ", ", and also: ", "? Also, ", "; then ", " and ")
 
 
@@ -64,7 +68,10 @@ def askable(drawer: Drawer, offers: Sequence[Offered]) -> list[Offered]:
 
 
 def single(drawer: Drawer, offers: Sequence[Offered]) -> Drawn | None:
-    """One call and the answer."""
+    """One call and the answer; often of a tool that others are linked to, so that both are seen."""
+    if drawer.random.random() < _LINKED:
+        ends = {id for link in _usable(drawer, offers) for id in (link.first, link.second)}
+        offers = [o for o in offers if o.entry in ends] or offers
     asked = drawer.ask(drawer.random.choice(offers))
     return Drawn("single", [drawer.noise(asked.question)], [_turn(asked)])
 
@@ -86,12 +93,73 @@ def parallel(drawer: Drawer, offers: Sequence[Offered]) -> Drawn | None:
 def dependent(drawer: Drawer, offers: Sequence[Offered]) -> Drawn | None:
     """Two calls, of which the second needs what the first one finds."""
     by_id = {o.entry: o for o in offers}
-    usable = [c for c in drawer.catalog.chains if c.first in by_id and c.second in by_id]
-    if not usable:
+    chains = [c for c in drawer.catalog.chains if c.first in by_id and c.second in by_id]
+    links = _usable(drawer, offers)
+    if links and (not chains or drawer.random.random() < _COMPOSED):
+        made = _composed(drawer, drawer.random.choice(links), by_id)
+    elif chains:
+        made = _chained(drawer, drawer.random.choice(chains), by_id)
+    else:
+        made = None
+    if made is None:
         return None
-    chain = drawer.random.choice(usable)
-    turn, question = _chained(drawer, chain, by_id)
+    turn, question = made
     return Drawn("dependent", [drawer.noise(question)], [turn])
+
+
+def _usable(drawer: Drawer, offers: Sequence[Offered]) -> list[Linked]:
+    """The pairs of tools on offer that are linked."""
+    by_id = {o.entry: o for o in offers}
+    return [
+        link
+        for id in by_id
+        for link in drawer.catalog.links.get(id, ())
+        if link.second in by_id and link.parameter in by_id[link.second].names
+    ]
+
+
+def _composed(
+    drawer: Drawer, link: Linked, offers: Mapping[str, Offered]
+) -> tuple[ScriptTurn, str] | None:
+    """The second tool's question, with what people call the first one's finding in its place."""
+    entries = drawer.catalog.tools
+    phrase = drawer.random.choice(drawer.catalog.linked[link.first, link.field])
+    hole = f"{{{link.parameter}}}"
+    second = offers[link.second]
+    questions = [
+        q
+        for q in entries[link.second].questions
+        if q.count(hole) == 1 and placeholders(q) <= second.names.keys() and _reads(q, hole, phrase)
+    ]
+    if not questions:
+        return None
+    question = drawer.random.choice(questions)
+    given = drawer.values(entries[link.first], placeholders(phrase), {})
+    own = drawer.values(entries[link.second], placeholders(question) - {link.parameter}, {})
+    turn = _two_steps(drawer, offers[link.first], given, second, own, {link.parameter: link.field})
+    noun = fill(phrase, {key: spoken for key, (_, spoken) in given.items()})
+    slots = {p.key: p.slot for p in entries[link.second].parameters}
+    label = _LABELS.get(slots[link.parameter])
+    lead = ""
+    if label and drawer.random.random() < _LED:
+        lead = drawer.random.choice(_LEADS).format(noun)
+        noun = f"that {label}"
+    said = {key: spoken for key, (_, spoken) in own.items()} | {link.parameter: noun}
+    asked = fill(question, said)
+    return turn, lead + asked[:1].upper() + asked[1:]
+
+
+_LABELS = {"city": "city", "person": "person", "date": "day", "time": "time", "company": "company"}
+_LEADS = ("Find {}. ", "Look up {} first. ", "First get {}, then: ")
+
+
+def _reads(question: str, hole: str, phrase: str) -> bool:
+    """Whether a clause (`who called`, `where she lives`) can stand in a question's hole."""
+    if not re.match("who|what|where|when", phrase):
+        return True
+    if re.match("where|when", phrase):
+        return not re.search(r"\b(in|at|to|of|on|for|from|near) " + re.escape(hole), question)
+    return f"{hole}'" not in question
 
 
 def _chained(drawer: Drawer, chain: Chain, offers: Mapping[str, Offered]) -> tuple[ScriptTurn, str]:
@@ -102,16 +170,30 @@ def _chained(drawer: Drawer, chain: Chain, offers: Mapping[str, Offered]) -> tup
     given = drawer.values(entries[chain.first], wanted, {})
     then: Values = {key: value for key, value in given.items() if key in wanted}
     own = drawer.values(entries[chain.second], wanted - set(chain.link), then)
-    one = drawer.asked(first, _naming(given), given)
     keys = {p.key for p in entries[chain.second].parameters} & set(own)
-    two = drawer.asked(second, "-", {key: own[key] for key in keys if key not in chain.link})
-    linked = {second.names[key]: link_value(Link(0, 0, name)) for key, name in chain.link.items()}
-    order = [second.names[p.key] for p in entries[chain.second].parameters if p.key in second.names]
+    own_only = {key: own[key] for key in keys if key not in chain.link}
+    turn = _two_steps(drawer, first, given, second, own_only, chain.link)
+    said = {key: spoken for key, (_, spoken) in {**own, **given}.items()}
+    return turn, fill(question, said)
+
+
+def _two_steps(
+    drawer: Drawer,
+    first: Offered,
+    given: Values,
+    second: Offered,
+    own: Values,
+    links: Mapping[str, str],
+) -> ScriptTurn:
+    """A call, then one with what the first one found: key of the second -> field of the result."""
+    one = drawer.asked(first, _naming(given), given)
+    two = drawer.asked(second, "-", own)
+    linked = {second.names[key]: link_value(Link(0, 0, name)) for key, name in links.items()}
+    parameters = drawer.catalog.tools[second.entry].parameters
+    order = [second.names[p.key] for p in parameters if p.key in second.names]
     arguments = linked | two.call.arguments
     call = ScriptCall(second.name, {n: arguments[n] for n in order if n in arguments})
-    said = {key: spoken for key, (_, spoken) in {**own, **given}.items()}
-    saying = replace(two.saying, step=1, call=0)
-    return ScriptTurn([[one.call], [call]], [saying]), fill(question, said)
+    return ScriptTurn([[one.call], [call]], [replace(two.saying, step=1, call=0)])
 
 
 def _naming(values: Values) -> str:

@@ -164,7 +164,8 @@ def _digest_of_files(config: SynthConfig) -> str:
     for one in config.toolset:
         for name in (*one.catalogs, *one.specs):
             path = config.path(name)
-            for place in (path, path.with_name(f"slots_{path.name}")):
+            beside = (path.with_name(f"slots_{path.name}"), path.with_name("linked.json"))
+            for place in (path, *beside):
                 if place.is_file():
                     digest.update(place.read_bytes())
     return digest.hexdigest()

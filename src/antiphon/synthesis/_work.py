@@ -28,6 +28,8 @@ from antiphon.synthesis._writer import Dropped, write_task
 from antiphon.tools import Tool
 
 _REDRAWS = 60
+_CHAINS = 0.3
+"""How often the two tools that a group needs are those of a chain, where other pairs are linked."""
 
 # ---- writing tasks ----------------------------------------------------------------------------
 
@@ -83,6 +85,11 @@ class _Toolset:
     def ids(self) -> list[str]:
         """Everything that may be offered: ids of the catalog, names of real tools and of specs."""
         return list(dict.fromkeys([*self.real, *self.catalog.tools, *self.specs]))
+
+    @property
+    def exact(self) -> list[str]:
+        """What an exact set offers."""
+        return list(self.real or self.catalog.tools or self.specs)
 
 
 def _in_folder(config: SynthConfig, name: str) -> str:
@@ -200,22 +207,33 @@ def _with_usage(task: Task, meter: Meter) -> JsonObject:
 def _offers(one: _Toolset, draw: random.Random, *, by_rule: bool) -> list[Offered]:
     """The tools of a group: both of a chain where there is one, and others."""
     drawer = Drawer(one.catalog, draw)
-    ids = one.ids
-    size = min(len(ids), draw.randint(*one.config.offered))
-    chosen: list[str] = []
-    if one.catalog.chains and size > 1:
-        chain = draw.choice(one.catalog.chains)
-        chosen = list(dict.fromkeys([chain.first, chain.second]))
-    elif by_rule:
-        chosen = [draw.choice(list(one.catalog.tools))]
-    others = [id for id in ids if id not in chosen]
-    chosen += draw.sample(others, max(0, min(len(others), size - len(chosen))))
-    offered = drawer.offers(chosen, one.real, simulate=one.config.simulate)
+    chosen = one.exact if one.config.exact else _chosen(one, draw, by_rule=by_rule)
+    offered = drawer.offers(
+        chosen, one.real, simulate=one.config.simulate, in_order=one.config.exact
+    )
     names = {o.name for o in offered}
     for id in chosen:
         if id in one.specs and id not in names and id not in one.real:
             offered.append(Offered(id, "model", one.specs[id].to_openai()))
     return offered
+
+
+def _chosen(one: _Toolset, draw: random.Random, *, by_rule: bool) -> list[str]:
+    ids = one.ids
+    size = min(len(ids), draw.randint(*one.config.offered))
+    chosen: list[str] = []
+    chains, links = one.catalog.chains, one.catalog.links
+    if size > 1 and chains and (not links or draw.random() < _CHAINS):
+        chain = draw.choice(chains)
+        chosen = list(dict.fromkeys([chain.first, chain.second]))
+    elif size > 1 and links:
+        # Every first tool is as likely as the others, however many it can be joined to.
+        link = draw.choice(links[draw.choice(list(links))])
+        chosen = [link.first, link.second]
+    elif by_rule:
+        chosen = [draw.choice(list(one.catalog.tools))]
+    others = [id for id in ids if id not in chosen]
+    return chosen + draw.sample(others, max(0, min(len(others), size - len(chosen))))
 
 
 # ---- doing tasks ------------------------------------------------------------------------------
