@@ -1,8 +1,9 @@
 """GRPO on agents' runs: our loop samples, TRL's trainer learns from the tokens that were sampled.
 
 Each prompt is answered by an Agent over the model that is being trained; the run's tokens and log
-probabilities go to the trainer as they were sampled, a tool's results among them masked, and what
-the run came to is the reward.  Needs the extra ``trl``.
+probabilities go to the trainer as they were sampled, a tool's results among them masked.  The
+reward is what verification says of the run: its format, its calls made again, the call that the
+question wants, and a test of the answer.  Needs the extra ``trl``.
 
     python examples/train_on_rewards.py MODEL_DIRECTORY
 """
@@ -16,9 +17,11 @@ from typing import Any
 from antiphon import Agent, Trajectory, get_format, run_sync, tool
 from antiphon.models import Model, ModelSettings
 from antiphon.models._transformers import TransformersModel
+from antiphon.synthesis import ScriptCall, ScriptTurn, Task
 from antiphon.train import rollouts_of, to_trl
+from antiphon.verification import reward
 
-QUESTIONS = [("What is 17 times 3?", "51"), ("What is 12 times 12?", "144")]
+QUESTIONS = {"What is 17 times 3?": (17, 3), "What is 12 times 12?": (12, 12)}
 
 
 @tool
@@ -44,6 +47,20 @@ def play(model: Model, question: str, *, max_tokens: int = 64) -> Trajectory:
     return agent.run_sync(question).trajectory
 
 
+def says_it(run: Trajectory) -> None:
+    """The answer holds the product."""
+    a, b = QUESTIONS[run.conversation.messages[0].text]
+    assert str(a * b) in run.output, f"{a * b} is not in {run.output!r}"
+
+
+def worth(run: Trajectory, question: str) -> float:
+    """The reward of a run: verification with the right call, the real tool and a test."""
+    a, b = QUESTIONS[question]
+    wanted = ScriptTurn([[ScriptCall("multiply", {"a": a, "b": b})]])
+    task = Task("product", "single", [question], [], script=[wanted])
+    return run_sync(reward(run, task=task, tools=[multiply], tests=[("says_it", says_it)]))
+
+
 def rollout(prompts: Sequence[Any], trainer: Any) -> dict[str, list[Any]]:
     """What TRL asks for: for each prompt its tokens, and what the rewards need."""
     weights = trainer.accelerator.unwrap_model(trainer.model)
@@ -53,19 +70,19 @@ def rollout(prompts: Sequence[Any], trainer: Any) -> dict[str, list[Any]]:
     )
     was_training = weights.training
     weights.eval()
-    runs = [play(model, prompt[-1]["content"]) for prompt in prompts]
+    asked = [str(prompt[-1]["content"]) for prompt in prompts]
+    runs = [play(model, question) for question in asked]
     run_sync(model.close())
     weights.train(was_training)
     # Where history was written again a run is several rollouts; the last one has its end.
     last = [rollouts_of(run)[-1] for run in runs]
-    return to_trl(last, output=[run.output for run in runs])
+    return to_trl(last, score=list(map(worth, runs, asked)))
 
 
-def is_right(completions: Sequence[Any], answer: Sequence[str], output: Sequence[str], **_: Any):
-    """1 where the run's answer holds the right number; a tenth for ending well at all."""
-    assert len(completions) == len(output)
-    pairs = zip(output, answer, strict=True)
-    return [1.0 if right in said else 0.1 * bool(said) for said, right in pairs]
+def by_checks(completions: Sequence[Any], score: Sequence[float], **_: Any) -> list[float]:
+    """The rewards that came with the rollouts."""
+    assert len(completions) == len(score)
+    return list(score)
 
 
 def main(directory: Path, *, steps: int = 2, out: Path = Path("grpo")) -> list[dict[str, Any]]:
@@ -73,14 +90,11 @@ def main(directory: Path, *, steps: int = 2, out: Path = Path("grpo")) -> list[d
     trl: Any = importlib.import_module("trl")
     transformers: Any = importlib.import_module("transformers")
     datasets: Any = importlib.import_module("datasets")
-    rows = [
-        {"prompt": [{"role": "user", "content": question}], "answer": answer}
-        for question, answer in QUESTIONS
-    ]
+    rows = [{"prompt": [{"role": "user", "content": question}]} for question in QUESTIONS]
     trainer = trl.GRPOTrainer(
         model=str(directory),
         processing_class=transformers.AutoTokenizer.from_pretrained(str(directory)),
-        reward_funcs=[is_right],
+        reward_funcs=[by_checks],
         rollout_func=rollout,
         train_dataset=datasets.Dataset.from_list(rows),
         args=trl.GRPOConfig(

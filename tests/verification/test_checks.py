@@ -12,10 +12,19 @@ import pytest
 from antiphon.agent import Agent
 from antiphon.evaluation import Library
 from antiphon.evaluation._desk import first_state
+from antiphon.events import Trajectory
 from antiphon.formats import read_format
 from antiphon.messages import Conversation, Message, ToolCall, ToolSpec, conversation_to_row
 from antiphon.models import ScriptedModel
-from antiphon.synthesis import SynthConfig, TaskTools, config_from, synthesize
+from antiphon.synthesis import (
+    ScriptCall,
+    ScriptTurn,
+    SynthConfig,
+    Task,
+    TaskTools,
+    config_from,
+    synthesize,
+)
 from antiphon.tools.builtin import get_weather
 from antiphon.verification import (
     Judge,
@@ -27,6 +36,7 @@ from antiphon.verification import (
     check_execution,
     check_format,
     decided,
+    reward,
 )
 
 Row = dict[str, Any]
@@ -330,3 +340,37 @@ def test_the_judge_reads_the_transcript_and_not_who_made_it(rows: list[Row]):
     shown = "".join(m.text for m in model.conversations[0].messages)
     assert sample.question in shown
     assert "rules" not in shown.replace("rubric", "")
+
+
+# ---- a run's worth ----------------------------------------------------------------------------
+
+
+def worth(*answers: Message | str, task: Task | None = None, **options: Any) -> float:
+    agent = Agent(name="a", model=ScriptedModel(answers), tools=[get_weather])
+    run = agent.run_sync("Weather in Lima?").trajectory
+    return asyncio.run(reward(run, task=task, tools=[get_weather], **options))
+
+
+def no(run: Trajectory) -> bool:
+    return not run.steps
+
+
+def weather(city: str) -> Message:
+    return Message.assistant(tool_calls=[ToolCall("get_weather", {"city": city})])
+
+
+LIMA = ScriptTurn([[ScriptCall("get_weather", {"city": "Lima"})]])
+
+
+def test_a_run_is_worth_one_where_all_is_right_and_nothing_where_it_is_wrong():
+    task = Task("t", "single", ["Weather in Lima?"], [], script=[LIMA])
+
+    assert worth(weather("Lima"), "It is fine.", task=task) == 1.0
+    assert worth("It is fine.", task=task) == 0.0
+    assert worth(weather("Lima"), "It is fine.", tests=[("no", no)]) == 0.0
+
+
+def test_a_wrong_message_costs_its_share():
+    task = Task("t", "single", ["Weather in Lima?"], [], script=[LIMA])
+
+    assert worth(weather("Oslo"), weather("Lima"), "Fine.", task=task) == pytest.approx(2 / 3)

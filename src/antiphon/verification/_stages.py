@@ -18,13 +18,11 @@ from antiphon.messages import JsonObject, JsonValue, Usage, dump_json
 from antiphon.models import ModelSettings, load_model
 from antiphon.synthesis import Ledger, SynthConfig, TaskTools, world_tools
 from antiphon.tools import Tool, load_tools
-from antiphon.verification._answers import check_answers
 from antiphon.verification._contamination import Benchmarks
-from antiphon.verification._execution import check_execution
-from antiphon.verification._format import check_format
-from antiphon.verification._judge import RUBRIC, Judge, check_by_judge
+from antiphon.verification._judge import RUBRIC, Judge
+from antiphon.verification._layers import check_sample, is_wrong
 from antiphon.verification._near import NearDuplicates
-from antiphon.verification._tests import TestFunction, check_by_tests, load_tests
+from antiphon.verification._tests import TestFunction, load_tests
 from antiphon.verification._verdict import Sample, Verdict, decided
 
 
@@ -90,25 +88,10 @@ class _Checker:
         except DataError as error:
             found: list[JsonValue] = [Verdict("format", "unreadable", "fail", str(error)).to_row()]
             return {"verdicts": found}
-        verdicts = [v async for v in self._verdicts(sample)]
+        verdicts = await check_sample(
+            sample, tools=self._tools(sample), tests=self.tests, judge=self.judge
+        )
         return {"verdicts": [v.to_row() for v in verdicts]}
-
-    async def _verdicts(self, sample: Sample) -> AsyncGenerator[Verdict]:
-        """Layer after layer, until one says that the row is wrong."""
-        found = list(check_format(sample))
-        for verdict in found:
-            yield verdict
-        if _is_wrong(found):
-            return
-        tools = self._tools(sample)
-        found = await check_execution(sample, tools)
-        found += check_answers(sample)
-        found += await check_by_tests(sample, self.tests, tools)
-        for verdict in found:
-            yield verdict
-        if self.judge is not None and not _is_wrong(found):
-            for verdict in await check_by_judge(sample, self.judge):
-                yield verdict
 
     def _tools(self, sample: Sample) -> Mapping[str, Tool[..., Any]]:
         tools = {tool.name: tool for tool in self.tools}
@@ -118,10 +101,6 @@ class _Checker:
         if self.task_tools is not None and sample.task is not None:
             tools |= self.task_tools.of(sample.task)
         return tools
-
-
-def _is_wrong(verdicts: Iterable[Verdict]) -> bool:
-    return any(v.outcome == "fail" and v.message is None for v in verdicts)
 
 
 @dataclass(slots=True)
@@ -249,7 +228,7 @@ class _Choice:
                 yield self._chosen(Sample.read(cast("JsonObject", dict(row))), id, own)
 
     def _chosen(self, sample: Sample, id: str, own: list[Verdict]) -> tuple[str, JsonObject]:
-        if not _is_wrong(own):
+        if not is_wrong(own):
             own += _of_the_set(sample, id, self.duplicates, self.against)
         whole, reason = decided(sample, own)
         if reason:
