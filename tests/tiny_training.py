@@ -49,23 +49,34 @@ def tokenizer_json() -> str:
     return json.dumps(definition)
 
 
-def tiny_model(kind: str = "qwen2") -> Any:
+def merging_tokenizer_json() -> str:
+    """The same vocabulary with two merges, which a GGUF file must have; marks come behind them."""
+    definition = json.loads(tokenizer_json())
+    definition["model"]["merges"] = [["t", "h"], ["Ġ", "a"]]
+    for text in ("th", "Ġa"):
+        definition["model"]["vocab"][text] = len(definition["model"]["vocab"])
+    for mark in definition["added_tokens"]:
+        mark["id"] += 2
+    return json.dumps(definition)
+
+
+def tiny_model(kind: str = "qwen2", **config: Any) -> Any:
     """A causal language model of two small layers, the same each time."""
     torch: Any = pytest.importorskip("torch")
     transformers: Any = import_module("transformers")
     torch.set_num_threads(1)  # two threads wait for each other where others work too
     torch.manual_seed(0)
-    config = transformers.AutoConfig.for_model(
-        kind,
-        vocab_size=264,
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=2048,
-        eos_token_id=257,
-        pad_token_id=257,
-        tie_word_embeddings=False,
-    )
-    return transformers.AutoModelForCausalLM.from_config(config)
+    usual: dict[str, Any] = {
+        "vocab_size": 264,
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 2048,
+        "eos_token_id": 257,
+        "pad_token_id": 257,
+        "tie_word_embeddings": False,
+    }
+    made = transformers.AutoConfig.for_model(kind, **usual | config)
+    return transformers.AutoModelForCausalLM.from_config(made)

@@ -8,8 +8,10 @@ import pytest
 
 from antiphon.cli import main
 from antiphon.datasets import write_row
+from antiphon.encode import load_tokenizer
 from antiphon.events import dump_row
-from tiny_training import CONVERSATIONS, tiny_model, tokenizer_json
+from antiphon.train import export_model
+from tiny_training import CONVERSATIONS, merging_tokenizer_json, tiny_model, tokenizer_json
 
 Capture = pytest.CaptureFixture[str]
 
@@ -60,6 +62,26 @@ def test_rows_become_an_adapter_with_figures_and_gguf(
     assert json.loads(capsys.readouterr().out)["resumed_at"] == 2
 
 
+@pytest.mark.filterwarnings("ignore:.*is deprecated:FutureWarning")
+def test_a_gguf_file_is_trained_whole_and_becomes_one_again(
+    rows: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    for name in ("torch", "accelerate", "gguf"):
+        pytest.importorskip(name)
+    base = model_in(tmp_path / "base")
+    (base / "tokenizer.json").write_text(merging_tokenizer_json(), "utf-8")
+    export_model(base, tmp_path / "base.gguf", type="float32")
+    words = ["train", str(rows), "--model", f"gguf/{tmp_path}/base.gguf", "--format", "qwen2_5"]
+    words += ["--steps", "1", "--out", str(tmp_path / "run")]
+
+    assert main(words) == 0
+
+    made = tmp_path / "run" / "model" / "model.gguf"
+    assert f"gguf/{made}?format=qwen2_5" in capsys.readouterr().out
+    ours, theirs = (load_tokenizer(path) for path in (made, base))
+    assert ours.encode_batch(["that a"]) == theirs.encode_batch(["that a"])
+
+
 def test_rows_that_are_encoded_are_not_encoded_otherwise(
     rows: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,3 +99,29 @@ def test_rows_that_are_encoded_are_not_encoded_otherwise(
     assert main(["train", str(rows), *words[2:]]) == 2
     assert "several processes would encode it at once" in capsys.readouterr().err
     assert (tmp_path / "run" / "model" / "model.safetensors").exists()
+
+
+def test_rows_in_two_formats_are_trained_on_together(
+    rows: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("accelerate")
+    base = model_in(tmp_path / "base")
+    for name in ("qwen2_5", "react_en"):
+        words = ["encode", str(rows), "--tokenizer", str(base), "--format", name]
+        assert main([*words, "--out", str(tmp_path / name)]) == 0
+    both = [str(tmp_path / name) for name in ("qwen2_5", "react_en")]
+    words = ["--model", f"hf/{base}", "--out", str(tmp_path / "run"), "--steps", "1", "--json"]
+    capsys.readouterr()
+
+    assert main(["train", *both, *words]) == 0
+
+    assert json.loads(capsys.readouterr().out)["n_rows"] == 2 * len(CONVERSATIONS)
+    said = json.loads((tmp_path / "run" / "model" / "antiphon.json").read_text())
+    assert "format=qwen2_5" in said["serve"]["antiphon"]
+    assert main(["train", str(rows), both[0], *words]) == 2
+    assert "only directories that antiphon encode wrote" in capsys.readouterr().err
+    index = tmp_path / "react_en" / "index.json"
+    index.write_text(index.read_text().replace(str(base), "another"))
+    assert main(["train", *both, *words]) == 2
+    assert "is encoded with 'another'" in capsys.readouterr().err

@@ -1,6 +1,8 @@
 """The tiny model and its rows, as fixtures."""
 
+import sys
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,11 @@ import pytest
 from antiphon.encode import EncodedRow, Encoder, load_tokenizer, to_row
 from antiphon.formats import get_format
 from tiny_training import CONVERSATIONS, conversation, tiny_model, tokenizer_json
+
+# The folder of our tests of datasets is not the package of that name, which transformers looks for.
+found = find_spec("datasets")
+if found is not None and found.origin is None:
+    sys.modules["datasets"] = None  # type: ignore[assignment]  # as if it was not installed
 
 
 @pytest.fixture(scope="session")

@@ -75,7 +75,9 @@ def test_what_has_no_place_is_named(tmp_path: Path) -> None:
         write_adapter(
             {"model.layers.0.gate.lora_A": np.ones((2, 2))}, tmp_path / "a", LLAMA, alpha=1
         )
-    with pytest.raises(UsageError, match="an adapter of a 'mamba' model cannot be exported"):
+    with pytest.raises(
+        UsageError, match="an adapter of a model of type 'mamba' cannot be exported"
+    ):
         Architecture.of_config({"model_type": "mamba"})
     with pytest.raises(DataError, match="only an adapter is exported"):
         export_adapter(tmp_path, tmp_path / "a.gguf")

@@ -1,6 +1,7 @@
 """Several processes make the step that one would, and the launcher's files are what it reads."""
 
 import json
+import shutil
 import socket
 import subprocess
 import sys
@@ -20,13 +21,48 @@ from pathlib import Path
 from antiphon.encode import EncodedRows
 from antiphon.train import TrainSettings, train
 
-directory, rows, out, accumulate = sys.argv[1:]
+directory, rows, out, accumulate, trainer = sys.argv[1:]
 settings = TrainSettings(
     f"hf/{directory}", Path(out), max_steps=3, accumulate=int(accumulate), learning_rate=1e-2,
-    log_steps=1, trainer={"max_grad_norm": 0.0, "data_seed": 3},
+    log_steps=1, save_steps=2, trainer={"max_grad_norm": 0.0, "data_seed": 3} | json.loads(trainer),
 )
-train(settings, EncodedRows(rows))
+print(train(settings, EncodedRows(rows)).resumed_at)
 """
+
+SHARDED = """
+from accelerate import PartialState
+from accelerate.utils import DistributedType
+from torch.distributed.fsdp import FSDPModule
+from antiphon.train import _train
+
+# accelerate spreads weights over devices only; here each process stands for one.
+PartialState(cpu=True)
+PartialState._shared_state["distributed_type"] = DistributedType.MULTI_GPU
+make_trainer = _train.make_trainer
+
+
+def checked(**arguments):
+    trainer = make_trainer(**arguments)
+    training_step = trainer.training_step
+
+    def step(model, *rest):
+        assert isinstance(trainer.accelerator.unwrap_model(model), FSDPModule)
+        here = [p.to_local().numel() for p in model.parameters()]
+        assert sum(here) < 0.7 * sum(p.numel() for p in model.parameters())
+        return training_step(model, *rest)
+
+    trainer.training_step = step
+    return trainer
+
+
+_train.make_trainer = checked
+"""
+
+FSDP = {
+    "accelerator_config": {"use_configured_state": True},
+    "fsdp": True,
+    "fsdp_config": {"version": 2, "transformer_layer_cls_to_wrap": "Qwen2DecoderLayer"},
+}
 
 
 def test_each_file_is_read_by_the_launcher() -> None:
@@ -44,46 +80,86 @@ def test_each_file_is_read_by_the_launcher() -> None:
     assert all(read.mixed_precision == "bf16" for read in found.values())
 
 
-@pytest.mark.slow
-def test_two_processes_make_the_step_of_one(
-    base: Path, rows: list[EncodedRow], tmp_path: Path
-) -> None:
-    pytest.importorskip("accelerate")
-    torch: Any = pytest.importorskip("torch")
-    safetensors: Any = pytest.importorskip("safetensors.torch")
-    shards = tmp_path / "rows"
-    shards.mkdir()
+@pytest.fixture(scope="module")
+def shards(rows: list[EncodedRow], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four rows, as `antiphon encode` writes them."""
+    directory = tmp_path_factory.mktemp("rows")
     builder = ShardBuilder()
     for row in rows[:4]:
         builder.add(row)
-    builder.write(shards / "rows-00000.safetensors", {})
-    write_index(shards, {"shards": [{"file": "rows-00000.safetensors"}], "job": {}})
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM, "utf-8")
+    builder.write(directory / "rows-00000.safetensors", {})
+    write_index(directory, {"shards": [{"file": "rows-00000.safetensors"}], "job": {}})
+    return directory
 
-    for name, n, accumulate in (("one", 1, "4"), ("two", 2, "2")):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        words = ["-m", "torch.distributed.run", f"--nproc_per_node={n}", f"--master_port={port}"]
-        words += [str(program), str(base), str(shards), str(tmp_path / name), accumulate]
-        done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr[-2000:]
 
-    one, two = (
-        safetensors.load_file(str(tmp_path / name / "model" / "model.safetensors"))
-        for name in ("one", "two")
-    )
+def launched(n: int, program: str, out: Path, *given: Path, **trainer: Any) -> str:
+    """Train in some processes, as one step of four rows; what they print."""
+    file = out.with_suffix(".py")
+    file.write_text(program, "utf-8")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = ["-m", "torch.distributed.run", f"--nproc_per_node={n}", f"--master_port={port}"]
+    words += [str(file), *map(str, given), str(out), str(4 // n), json.dumps(trainer)]
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def alone(base: Path, shards: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run of one process."""
+    out = tmp_path_factory.mktemp("launched") / "one"
+    launched(1, PROGRAM, out, base, shards)
+    return out
+
+
+def weights(out: Path) -> dict[str, Any]:
+    safetensors: Any = pytest.importorskip("safetensors.torch")
+    return safetensors.load_file(str(out / "model" / "model.safetensors"))
+
+
+def losses(out: Path) -> list[float]:
+    lines = json.loads((out / "history.json").read_text())
+    return [line["loss"] for line in lines if "loss" in line]
+
+
+def assert_alike(one: Path, two: Path) -> None:
+    torch: Any = pytest.importorskip("torch")
+    ours, theirs = weights(one), weights(two)
+    assert ours.keys() == theirs.keys()
+    for key, matrix in ours.items():
+        assert torch.allclose(matrix, theirs[key], rtol=1e-4, atol=1e-5), key
+    assert losses(one) == pytest.approx(losses(two), rel=1e-4)
+
+
+@pytest.mark.slow
+def test_two_processes_make_the_step_of_one(
+    base: Path, shards: Path, alone: Path, tmp_path: Path
+) -> None:
+    torch: Any = pytest.importorskip("torch")
+    safetensors: Any = pytest.importorskip("safetensors.torch")
+    launched(2, PROGRAM, tmp_path / "two", base, shards)
+
+    assert_alike(alone, tmp_path / "two")
     started = safetensors.load_file(str(base / "model.safetensors"))
-    assert any(not torch.equal(one[key], started[key]) for key in one)
-    for key in one:
-        assert torch.allclose(one[key], two[key], rtol=1e-4, atol=1e-5), key
-    losses = [
-        [
-            line["loss"]
-            for line in json.loads((tmp_path / n / "history.json").read_text())
-            if "loss" in line
-        ]
-        for n in ("one", "two")
-    ]
-    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+    ended = weights(alone)
+    assert any(not torch.equal(ended[key], started[key]) for key in ended)
+
+
+@pytest.mark.slow
+def test_weights_that_are_spread_over_two_processes_end_as_those_of_one(
+    base: Path, shards: Path, alone: Path, tmp_path: Path
+) -> None:
+    """PyTorch's FSDP2 itself, on gloo."""
+    out = tmp_path / "spread"
+    launched(2, SHARDED + PROGRAM, out, base, shards, **FSDP)
+    assert_alike(alone, out)
+
+    ended = weights(out)
+    shutil.rmtree(out / "model")
+    shutil.rmtree(out / "checkpoints" / "checkpoint-3")
+    said = launched(2, SHARDED + PROGRAM, out, base, shards, **FSDP)
+
+    assert said.split() == ["2", "2"]
+    assert all(bool((ended[key] == matrix).all()) for key, matrix in weights(out).items())

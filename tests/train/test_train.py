@@ -1,6 +1,7 @@
 """A run goes on where it was stopped, refuses what is not its own, and says how it is served."""
 
 import json
+import signal
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -86,6 +87,32 @@ def test_training_lowers_the_loss_of_what_is_trained_and_measures_what_is_held_o
     assert json.loads((tmp_path / "history.json").read_text()) == report.history
 
 
+@pytest.mark.parametrize("allowed", [100, 60_000])
+def test_a_disk_that_fills_is_named_and_the_run_goes_on_from_its_last_checkpoint(
+    base: Path, rows: list[EncodedRow], tmp_path: Path, allowed: int
+) -> None:
+    """The limit on a file's size stands in for the disk's: a write is cut in the same way."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+    def fill(line: Mapping[str, Any]) -> None:
+        if line["step"] == 4:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (allowed, before[1]))
+
+    train(settings(base, tmp_path / "whole"), rows)
+    try:
+        with pytest.raises(DataError, match=r"filled: a file cannot be written: .*goes on from"):
+            train(settings(base, tmp_path / "filled"), rows, progress=fill)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+
+    assert train(settings(base, tmp_path / "filled"), rows).resumed_at == 3
+    whole, resumed = weights(tmp_path / "whole"), weights(tmp_path / "filled")
+    assert all(torch.equal(whole[key], resumed[key]) for key in whole)
+
+
 def test_another_run_is_not_gone_on_with(
     base: Path, rows: list[EncodedRow], tmp_path: Path
 ) -> None:
@@ -131,6 +158,8 @@ def test_variants_of_the_format_are_in_the_models_spec(tmp_path: Path) -> None:
     assert said["serve"]["antiphon"] == (
         f"gguf/b.gguf?format=qwen3&thinking=false&lora={tmp_path / 'adapter.gguf'}"
     )
+    said = write_serving(tmp_path, get_format("qwen3"), base="b.gguf", adapter=0)
+    assert said["serve"]["antiphon"].startswith(f"gguf/{tmp_path / 'model.gguf'}?format=qwen3")
     said = write_serving(tmp_path, get_format("qwen3", edition="instruct"), base="b", adapter=0)
     assert said["serve"]["antiphon"] == f"hf/{tmp_path}?format=qwen3&edition=instruct"
 

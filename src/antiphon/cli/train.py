@@ -24,7 +24,15 @@ from antiphon.encode import (
 )
 from antiphon.errors import DataError, MissingExtraError, UsageError, clip
 from antiphon.formats import Format, get_format, read_format
-from antiphon.train import TrainReport, TrainSettings, export_adapter, held_out_rows, train
+from antiphon.train import (
+    JoinedRows,
+    TrainReport,
+    TrainSettings,
+    export_adapter,
+    export_model,
+    held_out_rows,
+    train,
+)
 from antiphon.train._model import source_of
 from antiphon.train._settings import Dtype
 from antiphon.viewer import Curve, Curves, Report, Table, render_report
@@ -46,7 +54,9 @@ def add_parser(subparsers: Subparsers) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("file", metavar="FILE", help="rows, or a directory that encode wrote")
+    parser.add_argument(
+        "file", nargs="+", metavar="FILE", help="rows, or directories that encode wrote"
+    )
     parser.add_argument(
         "--model", required=True, metavar="SPEC", help="hf/DIR or hub id, a directory, gguf/FILE"
     )
@@ -82,7 +92,9 @@ def add_parser(subparsers: Subparsers) -> None:
     told.add_argument("--log-steps", type=int, default=usual.log_steps, metavar="N")
     told.add_argument("--eval-steps", type=int, default=usual.eval_steps, metavar="N")
     told.add_argument("--save-steps", type=int, default=usual.save_steps, metavar="N")
-    told.add_argument("--gguf", action="store_true", help="write the adapter as GGUF too")
+    told.add_argument(
+        "--gguf", action="store_true", help="write the result as GGUF too; always of a GGUF model"
+    )
     told.add_argument("--strict", action="store_true", help="stop at the first broken row")
     told.add_argument("--json", action="store_true", help="print the result as JSON")
 
@@ -96,10 +108,9 @@ def run(args: argparse.Namespace) -> int:
     if importlib.util.find_spec("torch") is None or importlib.util.find_spec("accelerate") is None:
         raise MissingExtraError("training", "train")
     settings = _settings(args)
-    if args.gguf and not args.lora:
-        raise UsageError("--gguf writes an adapter; give --lora RANK too")
     rows, fmt, loss = _rows(args)
     vocabulary = args.tokenizer or _tokenizer_of(args, rows)
+    more = [_more(Path(name), rows) for name in args.file[1:]]
     held_out = []
     if args.eval:
         encoder = Encoder(load_tokenizer(vocabulary), fmt, loss=loss)
@@ -111,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
             raise DataError("nothing in it is trained, so nothing can be measured", path=args.eval)
     report = train(
         settings,
-        rows,
+        JoinedRows([rows, *more]) if more else rows,
         format=fmt,
         held_out=held_out,
         pack_tokens=args.pack,
@@ -119,11 +130,21 @@ def run(args: argparse.Namespace) -> int:
     )
     if _rank():  # the first process tells and writes for all
         return 0
-    if args.gguf:
-        export_adapter(report.model, report.model / "adapter.gguf")
+    if args.gguf or source_of(settings.model).endswith(".gguf"):
+        _export(report, settings)
     page = settings.out / "report.html"
     page.write_text(render_report(_page(report, settings, fmt)), "utf-8")
     return _finish(report, page, args)
+
+
+def _export(report: TrainReport, settings: TrainSettings) -> None:
+    """Write what llama.cpp reads: the adapter, or the whole model."""
+    if settings.lora_rank:
+        export_adapter(report.model, report.model / "adapter.gguf")
+        return
+    base = Path(source_of(settings.model))
+    vocabulary = base if base.suffix == ".gguf" else None
+    export_model(report.model, report.model / "model.gguf", vocabulary_of=vocabulary)
 
 
 def _rank() -> int:
@@ -153,21 +174,27 @@ def _settings(args: argparse.Namespace) -> TrainSettings:
 
 def _rows(args: argparse.Namespace) -> tuple[EncodedRows, Format, LossPolicy]:
     """The encoded rows, with the format and the policy that they were encoded with."""
-    directory = Path(args.file)
+    file: str = args.file[0]
+    directory = Path(file)
     if directory.is_dir():
         rows = EncodedRows(directory)
         known: dict[str, Any] = rows.info["job"]
         given = args.format or args.set or args.loss != "default" or args.max_tokens
         if given:
             raise UsageError(
-                f"{clip(args.file)} is encoded already, with {clip(known['format'])} and "
+                f"{clip(file)} is encoded already, with {clip(known['format'])} and "
                 f"{clip(known['loss'])}; leave --format, --set, --loss and --max-tokens out"
             )
         loss = read_policy(str(known["loss"])) if args.eval else LossPolicy()
         return rows, read_format(str(known["format"])), loss
+    if len(args.file) > 1:
+        raise UsageError(
+            f"{clip(file)} is not encoded, and only directories that antiphon encode wrote are "
+            "trained on together"
+        )
     if "RANK" in os.environ:
         raise UsageError(
-            f"{clip(args.file)} is not encoded, and several processes would encode it at once; "
+            f"{clip(file)} is not encoded, and several processes would encode it at once; "
             "name a directory that antiphon encode wrote"
         )
     source = source_of(args.model)
@@ -179,13 +206,25 @@ def _rows(args: argparse.Namespace) -> tuple[EncodedRows, Format, LossPolicy]:
         loss=read_policy(args.loss),
         max_tokens=args.pack or args.max_tokens,
         strict=args.strict,
-        source=args.file,
+        source=file,
     )
     out = args.out / "rows"
-    report = encode_file(job, iter_lines(args.file, report=_say), out)
+    report = encode_file(job, iter_lines(file, report=_say), out)
     for line, problem in report.problems:
-        _say(DataError(problem, path=args.file, line=line))
+        _say(DataError(problem, path=file, line=line))
     return EncodedRows(out), fmt, job.loss
+
+
+def _more(directory: Path, first: EncodedRows) -> EncodedRows:
+    """Further encoded rows, of the same vocabulary; the first ones' format is the one to serve."""
+    rows = EncodedRows(directory)
+    names = [str(one.info["job"].get("tokenizer")) for one in (first, rows)]
+    if names[0] != names[1]:
+        raise UsageError(
+            f"{clip(str(directory))} is encoded with {clip(names[1])} and the rows before it with "
+            f"{clip(names[0])}; encode both with the same tokenizer"
+        )
+    return rows
 
 
 def _tokenizer_of(args: argparse.Namespace, rows: EncodedRows) -> str:

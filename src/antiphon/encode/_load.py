@@ -255,6 +255,27 @@ _PRE_TOKENIZERS: dict[Any, tuple[list[str], bool]] = {
 """llama.cpp's name to patterns, and whether a whole word of the vocabulary skips its merges."""
 
 
+def gguf_pre_tokenizer(definition: Definition) -> str:
+    """llama.cpp's name of how a ``tokenizer.json`` cuts text before its merges; empty for none."""
+    patterns: list[str] = []
+    for part in _parts(definition.get("pre_tokenizer")):
+        match part:
+            case {"type": "Sequence"}:
+                pass
+            case {"type": "Split", "pattern": {"Regex": str(pattern)}, "behavior": "Isolated"}:
+                patterns.append(pattern)
+            case {"type": "Digits", "individual_digits": True}:
+                patterns.append(r"\p{N}")
+            case {"type": "ByteLevel", "add_prefix_space": False}:
+                patterns += [_GPT2] * part.get("use_regex", True)
+            case _:
+                return ""
+    model = cast("Definition", definition.get("model") or {})
+    ignores = bool(model.get("ignore_merges"))
+    known = (n for n, cuts in _PRE_TOKENIZERS.items() if cuts == (patterns, ignores))
+    return next(known, "")
+
+
 def _bpe(
     vocab: dict[str, int],
     merges: list[tuple[str, str]],

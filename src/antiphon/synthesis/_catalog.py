@@ -222,8 +222,8 @@ class _Reader:
         """Tool and field of what is linked; the phrases name what the tool must be given."""
         id, _, found = name.partition(".")
         tool = tools[id]
-        fields = cast("dict[str, Any]", tool.result if isinstance(tool.result, dict) else {})
-        if found not in fields:
+        template: Any = tool.result
+        if not isinstance(template, dict) or found not in cast("dict[str, Any]", template):
             raise self._fault(name, f"is linked, but {id!r} finds no {found!r}")
         keys = {p.key for p in tool.parameters}
         needed = {p.key for p in tool.parameters if p.required}

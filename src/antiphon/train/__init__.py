@@ -1,8 +1,9 @@
 """Fine-tuning on encoded rows, with the exact weight of every token.
 
 Start with `_train.py`; `_loss.py` is what is minimised, `_trainer.py` makes transformers' Trainer
-use it, `_collate.py` makes its batches, `_held_out.py` measures.  `_gguf.py` writes an adapter for
-llama.cpp, `_serving.py` says how the result is served; these need the extra ``train``.
+use it, `_collate.py` makes its batches, `_held_out.py` measures.  `_gguf.py` writes an adapter and
+`_gguf_model.py` a whole model for llama.cpp, `_serving.py` says how the result is served; these
+need the extra ``train``.
 
 For trainers that learn from rewards: `_rollouts.py` gives the exact tokens of recorded runs as
 others expect them, `_audit.py` tells whether they are what the format says.  `_trl.py` trains on
@@ -12,7 +13,9 @@ pairs of answers with TRL (extra ``trl``).
 from antiphon.train._audit import DEFECTS, Drift, TokenAudit, verify_tokens
 from antiphon.train._collate import Collator
 from antiphon.train._gguf import Architecture, export_adapter, write_adapter
+from antiphon.train._gguf_model import GgufType, export_model
 from antiphon.train._held_out import HeldOutRow, held_out_rows, measure
+from antiphon.train._join import JoinedRows
 from antiphon.train._rollouts import (
     Rollout,
     Turn,
@@ -32,7 +35,9 @@ __all__ = [
     "Architecture",
     "Collator",
     "Drift",
+    "GgufType",
     "HeldOutRow",
+    "JoinedRows",
     "PairCollator",
     "Rollout",
     "TokenAudit",
@@ -40,6 +45,7 @@ __all__ = [
     "TrainSettings",
     "Turn",
     "export_adapter",
+    "export_model",
     "held_out_rows",
     "make_dpo_trainer",
     "make_trainer",

@@ -9,7 +9,8 @@ gguf's own map.  Source: llama.cpp ``convert_lora_to_gguf.py`` and ``LlamaModel.
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -28,7 +29,8 @@ _ARCHITECTURES = {
     "phi3": "phi3",
 }
 """transformers' model type to gguf's architecture."""
-_PERMUTED = ("llama",)
+PERMUTED = ("llama",)
+"""The architectures whose query and key rows are in another order."""
 _LORA = re.compile(r"(?:base_model\.model\.)?(?P<module>.+)\.lora_(?P<half>[AB])(?:\.\w+)*$")
 
 
@@ -46,8 +48,14 @@ class Architecture:
     """Key heads; only where rows are reordered."""
 
     @classmethod
-    def of_config(cls, config: Mapping[str, Any]) -> "Architecture":
+    def of_config(
+        cls, config: Mapping[str, Any], *, what: str = "an adapter of a model"
+    ) -> "Architecture":
         """The architecture of transformers' ``config.json``.
+
+        Args:
+            config: Its content.
+            what: What is exported, for the message.
 
         Raises:
             UsageError: The model type is none that this knows how to export.
@@ -56,8 +64,8 @@ class Architecture:
         if kind not in _ARCHITECTURES:
             known = ", ".join(_ARCHITECTURES)
             raise UsageError(
-                f"an adapter of a {clip(kind)} model cannot be exported; known: {known}; "
-                "use llama.cpp's convert_lora_to_gguf.py"
+                f"{what} of type {clip(kind)} cannot be exported; known: {known}; "
+                "use llama.cpp's own scripts"
             )
         heads = int(config["num_attention_heads"])
         return cls(
@@ -87,8 +95,8 @@ def export_adapter(directory: Path, out: Path, *, name: str = "", license: str =
         raise DataError(
             "there is no adapter_model.safetensors; only an adapter is exported", path=directory
         )
-    adapter = _json(directory / "adapter_config.json")
-    config = _json(directory / BASE_CONFIG)
+    adapter = read_json(directory / "adapter_config.json")
+    config = read_json(directory / BASE_CONFIG)
     tensors = library("safetensors.torch").load_file(str(weights))
     write_adapter(
         {key: tensor.float().numpy() for key, tensor in tensors.items()},
@@ -120,27 +128,46 @@ def write_adapter(
         license: Its licence.
 
     Raises:
-        DataError: A matrix has no place in the architecture.
+        DataError: A matrix has no place in the architecture, or the file cannot be written.
         MissingExtraError: gguf is not installed.
     """
     gguf = library("gguf", what="writing GGUF")
     tensors = _tensors(matrices, architecture, gguf)
+    with written_whole(out) as aside:
+        writer = gguf.GGUFWriter(str(aside), architecture.name)
+        try:
+            writer.add_type(gguf.GGUFType.ADAPTER)
+            writer.add_string("adapter.type", "lora")
+            writer.add_float32("adapter.lora.alpha", alpha)
+            if name:
+                writer.add_name(name)
+            if license:
+                writer.add_license(license)
+            for key, matrix in sorted(tensors.items()):
+                writer.add_tensor(key, matrix)
+            writer.write_header_to_file()
+            writer.write_kv_data_to_file()
+            writer.write_tensors_to_file()
+        finally:
+            writer.close()
+
+
+@contextmanager
+def written_whole(out: Path) -> Generator[Path]:
+    """A path beside a file to write to, which becomes the file if nothing is raised.
+
+    Raises:
+        DataError: The file cannot be written.
+    """
     aside = out.with_name(f".{out.name}.{os.getpid()}")
-    writer = gguf.GGUFWriter(str(aside), architecture.name)
-    writer.add_type(gguf.GGUFType.ADAPTER)
-    writer.add_string("adapter.type", "lora")
-    writer.add_float32("adapter.lora.alpha", alpha)
-    if name:
-        writer.add_name(name)
-    if license:
-        writer.add_license(license)
-    for key, matrix in sorted(tensors.items()):
-        writer.add_tensor(key, matrix)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    aside.replace(out)
+    try:
+        yield aside
+        aside.replace(out)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise DataError(f"cannot be written: {reason}", path=out) from error
+    finally:
+        aside.unlink(missing_ok=True)
 
 
 def permute(rows: Any, n_heads: int) -> Any:
@@ -158,7 +185,7 @@ def _tensors(matrices: Mapping[str, Any], architecture: Architecture, gguf: Any)
         place = match and places.get_name(match["module"])
         if not match or not place:
             raise DataError(f"no place in the GGUF for the adapter's tensor {clip(key)}")
-        if architecture.name in _PERMUTED and match["half"] == "B":
+        if architecture.name in PERMUTED and match["half"] == "B":
             if match["module"].endswith("q_proj"):
                 matrix = permute(matrix, architecture.n_heads)
             elif match["module"].endswith("k_proj"):
@@ -167,7 +194,12 @@ def _tensors(matrices: Mapping[str, Any], architecture: Architecture, gguf: Any)
     return found
 
 
-def _json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
+    """The JSON object of a file.
+
+    Raises:
+        DataError: It cannot be read.
+    """
     try:
         return cast("dict[str, Any]", json.loads(path.read_text("utf-8")))
     except OSError as error:

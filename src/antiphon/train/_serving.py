@@ -86,8 +86,10 @@ def _antiphon(out: Path, format: Format, base: str, adapter: int) -> str:
     call = ast.parse(describe(format), mode="eval").body
     variants = call.keywords if isinstance(call, ast.Call) else []
     words = "".join(f"&{v.arg}={_spelled(ast.literal_eval(v.value))}" for v in variants)
-    if base.endswith(".gguf"):
+    if base.endswith(".gguf") and adapter:
         return f"gguf/{base}?format={format.name}{words}&lora={out / 'adapter.gguf'}"
+    if base.endswith(".gguf"):  # there is no tokenizer but the one in the file
+        return f"gguf/{out / 'model.gguf'}?format={format.name}{words}"
     return f"hf/{out}?format={format.name}{words}"
 
 

@@ -7,14 +7,15 @@ that was logged) and ``model/`` (weights or adapter, tokenizer, ``antiphon.json`
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import Any, cast
 
 from antiphon.encode import EncodedRow, pack
-from antiphon.errors import DataError, UsageError
+from antiphon.errors import DataError, UsageError, clip
 from antiphon.formats import Format
 from antiphon.train._collate import Collator, is_packed
 from antiphon.train._held_out import HeldOutRow, measure
@@ -108,11 +109,13 @@ def train(
     )
     trainer.remove_callback(library("transformers").PrinterCallback)
     last = _last_checkpoint(settings.out)
-    trainer.train(resume_from_checkpoint=str(last) if last else None)
     out = settings.out / "model"
-    if held_out and not _measured_last(trainer.state):
-        trainer.evaluate()
-    trainer.save_model(str(out))  # all processes take part where the weights are spread over them
+    with _named(settings.out):
+        trainer.train(resume_from_checkpoint=str(last) if last else None)
+        if held_out and not _measured_last(trainer.state):
+            trainer.evaluate()
+        # All processes take part where the weights are spread over them.
+        trainer.save_model(str(out))
     report = TrainReport(
         n_rows=len(rows),
         n_steps=trainer.state.global_step,
@@ -190,6 +193,22 @@ def _callback(settings: TrainSettings, progress: Progress | None) -> Any:
                 done.touch()
 
     return Callback()
+
+
+@contextmanager
+def _named(out: Path) -> Generator[None]:
+    """Say of a disk that fills what it is: each library that writes has an error of its own."""
+    try:
+        yield
+    except (OSError, RuntimeError, library("safetensors").SafetensorError) as error:
+        if isinstance(error, RuntimeError) and "PytorchStreamWriter" not in str(error):
+            raise
+        reason = error.strerror if isinstance(error, OSError) else str(error).partition("\n")[0]
+        raise DataError(
+            f"a file cannot be written: {clip(str(reason).lower(), 200)}; "
+            "the same command goes on from the last whole checkpoint",
+            path=out,
+        ) from error
 
 
 def _measured_last(state: Any) -> bool:
