@@ -150,6 +150,10 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "k2_horizon_json": ("k2_horizon", {"calls": "json", "effort": "low", "tools": "json"}),
     "mimo": ("mimo", {}),
     "mimo_direct": ("mimo", {"thinking": False, "preserve_thinking": False}),
+    "longcat": ("longcat", {}),
+    "longcat_thinking": ("longcat", {"thinking": True}),
+    "step3": ("step3", {}),
+    "plamo3": ("plamo3", {}),
     "template_chatml": (str(TEMPLATES / "chatml"), {}),
     "template_roles": (str(TEMPLATES / "roles"), {}),
 }

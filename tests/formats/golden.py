@@ -21,8 +21,12 @@ NAMES = (
     "functiongemma",
     "k2_horizon",
     "k2_horizon_json",
+    "longcat",
+    "longcat_thinking",
     "mimo",
     "mimo_direct",
+    "plamo3",
+    "step3",
 )
 
 

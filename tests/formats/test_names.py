@@ -37,6 +37,10 @@ def test_every_family_has_its_modules_name() -> None:
         ("baidu/ERNIE-4.5-21B-A3B-Thinking", "ernie4_5"),
         ("XiaomiMiMo/MiMo-V2-Flash", "mimo"),
         ("dots-studio/dots3-note-prev", "dots"),
+        ("meituan-longcat/LongCat-Flash-Chat", "longcat"),
+        ("meituan-longcat/LongCat-Flash-Thinking", "longcat(thinking=True)"),
+        ("stepfun-ai/step3", "step3"),
+        ("pfnet/plamo-3-nict-8b-base", "plamo3"),
     ],
 )
 def test_a_name_finds_its_family_and_variant(name: str, means: str) -> None:

@@ -29,6 +29,7 @@ PUT = ToolSpec(
     },
 )
 LONGEST_WAIT = 64  # characters; the longest mark of a family has half of that
+LONG_MARKS = {"plamo3": 128}  # characters; what stands behind its last value is three marks
 STEP = 4
 
 
@@ -63,7 +64,7 @@ def test_a_value_arrives_in_pieces(name: str, arguments: dict[str, Any]) -> None
     waits = _waits(text, start, name, (ToolCallDelta,))
 
     assert len(text) > len(json.dumps(arguments)) / 2
-    assert max(waits[1:]) <= LONGEST_WAIT
+    assert max(waits[1:]) <= LONG_MARKS.get(name, LONGEST_WAIT)
 
 
 @pytest.mark.parametrize("name", VARIANTS)
