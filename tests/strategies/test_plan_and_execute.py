@@ -242,6 +242,22 @@ def compiled(planner: Stream, **how: Any) -> tuple[PlanAndExecute, Desk]:
     return PlanAndExecute.compiler(agent, planner=planner, **how), desk
 
 
+@pytest.mark.parametrize(("timeout", "stop"), [(None, "answer"), (60.0, "error")])
+def test_planner_and_joiner_may_take_as_long_as_their_agent(
+    timeout: float | None, stop: str
+) -> None:
+    slow = Stream(['1. look("a")\n', *["\n"] * 700, "2. join()\n"])
+    agent = Agent(model=ScriptedModel(["done"]), tools=Desk().tools(), timeout=timeout)
+    how = PlanAndExecute.compiler(agent, planner=slow, max_plan_repairs=0)
+
+    result = run_in_virtual_time(_awaited(how))
+
+    assert result.stop_reason == stop
+    assert result.trajectory.error == (
+        "" if stop == "answer" else "the planner's answer broke off: time limit"
+    )
+
+
 @pytest.mark.parametrize(
     ("planner", "said"),
     [

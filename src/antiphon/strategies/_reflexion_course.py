@@ -205,6 +205,7 @@ class ReflexionCourse(StrategyCourse):
             instructions=REFLECTOR,
             model=self.model_of(given),
             settings=self.how.root.settings,
+            timeout=self.how.root.timeout,
         )
 
     # Going on from a record

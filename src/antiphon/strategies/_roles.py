@@ -50,6 +50,7 @@ def planner_of(
         max_mends=how.max_plan_repairs,
         settings=agent.settings,
         max_steps=how.max_plan_repairs + 1,
+        timeout=agent.timeout,
     )
 
 
@@ -82,6 +83,7 @@ def joiner_of(how: "PlanAndExecute", *, may_replan: bool) -> Agent:
         tools=offered,
         final_tools=names,
         settings=agent.settings,
+        timeout=agent.timeout,
         output_type=agent.output_type,
         output_mode=agent.output_mode,
         guardrails=[g for g in agent.guardrails if g.on == "output"],
