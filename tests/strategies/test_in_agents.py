@@ -206,7 +206,7 @@ def test_a_plan_that_took_over_and_was_left_goes_on_with_what_is_done() -> None:
     till = Till()
 
     async def leave() -> Trajectory:
-        run = triage(planner(till)).run("Pay 4.")
+        run = triage(Handoff(lambda: planner(till))).run("Pay 4.")
         async for event in run:
             if isinstance(event, TaskEvent) and event.status == "completed":
                 break
@@ -215,7 +215,21 @@ def test_a_plan_that_took_over_and_was_left_goes_on_with_what_is_done() -> None:
     left = asyncio.run(leave())
     assert left.stop_reason == "cancelled"
 
-    result = triage(planner(till, "It is paid.")).resume(left).wait()
+    result = triage(Handoff(lambda: planner(till, "It is paid."))).resume(left).wait()
 
     assert (result.output, till.paid) == ("It is paid.", [4])
     assert len(of(result, HandoffEvent)) == 1
+
+
+def test_an_agent_of_a_class_of_ones_own_hands_over_to_any_agent() -> None:
+    class Clerk(Agent):
+        """An agent with a name of its own."""
+
+    other = Agent(name="other", model=ScriptedModel(["Done."]))
+    asks = Message.assistant(tool_calls=[ToolCall("transfer_to_other", {}, "c0")])
+    clerk = Clerk(name="clerk", model=ScriptedModel([asks]), handoffs=[other])
+
+    result = clerk.run_sync("Go.")
+
+    assert (result.output, result.agent) == ("Done.", other)
+    assert [step.agent for step in result.trajectory.steps] == ["clerk", "other"]

@@ -213,13 +213,13 @@ class Loop(Course):
     def _turn_to(self, last: int, name: str) -> None:
         """Have whoever is named go on after a step."""
         who = self._named(name)
-        if isinstance(who, type(self.agent)):
-            self.agent = who
+        if who.root is who:
+            self.agent = who.root
             return
         step = self.record.steps[last]
         self._turn_to(last, step.agent)
-        handing = self._offer(self.agent).handoffs
-        given = next(r for r in step.results if handing.get(r.name) is who and not r.is_error)
+        to = {tool: target.name for tool, target in self._offer(self.agent).handoffs.items()}
+        given = next(r for r in step.results if to.get(r.name) == name and not r.is_error)
         self._successor = who, given
 
     async def _limit(self) -> RunStopReason | None:
@@ -564,8 +564,8 @@ class Loop(Course):
         shorten = self._offer(self.agent).filters.get(result.name)
         if shorten is not None:
             self._view.narrow(shorten(tuple(self._view.messages)))
-        if isinstance(target, type(self.agent)):
-            self.agent = target
+        if target.root is target:
+            self.agent = target.root
         else:
             self._successor = target, result
         return None
@@ -614,8 +614,8 @@ class Loop(Course):
             who = waiting.pop()
             if who.name not in seen:
                 seen[who.name] = who
-                if isinstance(who, type(self.start.agent)):
-                    waiting += [handoff.target() for handoff in who.own_handoffs]
+                if who.root is who:
+                    waiting += [handoff.target() for handoff in who.root.own_handoffs]
         if name not in seen:
             raise UsageError(
                 f"the run was with agent {name!r}; resume it with an agent that is, or hands over "
