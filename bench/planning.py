@@ -1,13 +1,16 @@
 """How near plans come to the shortest time possible, and what scheduling costs.
 
-    python bench/planning.py [--asynchow FILE] [--worfbench FILE] [--verdicts FOLDER] [--unit 0.2]
+    python bench/planning.py [--asynchow FILE] [--worfbench FILE] [--verdicts FOLDER]
+                             [--llmcompiler CHECKOUT] [--notebook FILE] [--unit 0.2] [--rounds 5]
 
-Six graphs run in real time, each unit of work a sleep: ours, tasks started level by level, and one
-after the other; LangGraph's StateGraph where it is installed.  With the files of AsyncHow (Lin et
-al. 2024) and WorFBench (Qiao et al. 2025) every plan of theirs runs on a clock that jumps, where
-the time taken can be compared exactly.  Plans of 1,000 to 8,000 tasks show what scheduling costs.
-With the folder that holds Reflexion's logs and HumanEval the verdicts of `unit_tests` are compared
-with the recorded ones.
+Six graphs run in real time, each unit of work a sleep: ours beside LangGraph's StateGraph, with
+async and with plain functions, where it is installed; LLMCompiler's scheduler from a checkout of
+its repository; and the scheduler of LangGraph's LLMCompiler tutorial from its notebook.  Beside
+them stands what one task after the other and level after level would take.  With the files of
+AsyncHow (Lin et al. 2024) and WorFBench (Qiao et al. 2025) every plan of theirs runs on a clock
+that jumps, where the time taken can be compared exactly.  Plans of 1,000 to 8,000 tasks show what
+scheduling costs.  With the folder that holds Reflexion's logs and HumanEval the verdicts of
+`unit_tests` are compared with the recorded ones.
 """
 
 import argparse
@@ -15,11 +18,14 @@ import asyncio
 import gzip
 import importlib.util
 import json
+import operator
 import statistics
+import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 from antiphon.strategies import Plan, Task, run_in_virtual_time
 from antiphon.strategies._evaluators import candidate
@@ -100,50 +106,156 @@ async def timed(plan: Plan, tools: Sequence[Tool[..., Any]]) -> float:
     return clock() - started
 
 
-def state_graph(graph: Graph, unit: float) -> Any:
-    """The graph in LangGraph's StateGraph; ``None`` where it is not installed."""
+Runner = Callable[[Graph], Awaitable[object]]
+"""Carries a graph out."""
+
+
+class State(TypedDict):
+    """What the nodes of a StateGraph share."""
+
+    done: Annotated[list[float], operator.add]
+
+
+def ours(unit: float) -> Runner:
+    """A plan of this library."""
+    tools = [work(unit)]
+
+    async def run(graph: Graph) -> object:
+        return await plan_of(graph).run(tools, max_parallel=None)
+
+    return run
+
+
+def state_graph(unit: float, *, blocking: bool) -> Runner | None:
+    """LangGraph's StateGraph with async or plain functions; ``None`` where it is not installed."""
     if importlib.util.find_spec("langgraph") is None:
         return None
     module: Any = importlib.import_module("langgraph.graph")
-    built: Any = module.StateGraph(dict)
-    needed = {need for _, needs in graph.values() for need in needs}
 
     def node(units: float) -> Any:
         async def act(_state: Any) -> dict[str, Any]:
             await asyncio.sleep(units * unit)
-            return {}
+            return {"done": [units]}
 
-        return act
+        def act_blocking(_state: Any) -> dict[str, Any]:
+            time.sleep(units * unit)
+            return {"done": [units]}
 
-    for id, (units, needs) in graph.items():
-        built.add_node(id, node(units))
-        built.add_edge(needs if len(needs) > 1 else needs[0] if needs else module.START, id)
-        if id not in needed:
-            built.add_edge(id, module.END)
-    return built.compile()
+        return act_blocking if blocking else act
+
+    async def run(graph: Graph) -> object:
+        built: Any = module.StateGraph(State)
+        needed = {need for _, needs in graph.values() for need in needs}
+        for id, (units, needs) in graph.items():
+            built.add_node(id, node(units))
+            built.add_edge(needs if len(needs) > 1 else needs[0] if needs else module.START, id)
+            if id not in needed:
+                built.add_edge(id, module.END)
+        made = built.compile()
+        begun: dict[str, Any] = {"done": []}
+        if blocking:
+            return await asyncio.to_thread(made.invoke, begun)
+        return await made.ainvoke(begun)
+
+    return run
 
 
-def six_graphs(unit: float) -> None:
-    """The table of six graphs in real time, the median of five runs."""
-    print(f"in real time, {unit} s a unit; units")
-    print(f"{'graph':<22}{'sum':>6}{'levels':>8}{'shortest':>10}{'ours':>8}{'over':>8}", end="")
-    print(f"{'StateGraph':>12}")
-    tools = [work(unit)]
-    for name, graph in GRAPHS.items():
-        shortest = critical_path(graph)
-        runs = [asyncio.run(timed(plan_of(graph), tools)) / unit for _ in range(5)]
-        took = statistics.median(runs)
-        peer = state_graph(graph, unit)
-        other = "-"
-        if peer is not None:
-            started = time.perf_counter()
-            asyncio.run(peer.ainvoke({}))
-            other = f"{(time.perf_counter() - started) / unit:.2f}"
-        total = sum(units for units, _ in graph.values())
-        print(
-            f"{name:<22}{total:>6.0f}{levels(graph):>8.0f}{shortest:>10.0f}{took:>8.3f}"
-            f"{took / shortest - 1:>7.1%}{other:>12}"
+def fetching_unit(checkout: Path, unit: float) -> Runner:
+    """LLMCompiler's own scheduler, from a checkout of its repository."""
+    sys.path.insert(0, str(checkout))
+    module: Any = importlib.import_module("src.llm_compiler.task_fetching_unit")
+    logger: Any = importlib.import_module("src.utils.logger_utils")
+    logger.LOG_ENABLED = False
+
+    async def act(units: float) -> str:
+        await asyncio.sleep(units * unit)
+        return "done"
+
+    async def run(graph: Graph) -> object:
+        numbers = {id: n for n, id in enumerate(graph, 1)}
+        fetching = module.TaskFetchingUnit()
+        fetching.set_tasks(
+            {
+                numbers[id]: module.Task(
+                    numbers[id], "work", act, (units,), [numbers[need] for need in needs]
+                )
+                for id, (units, needs) in graph.items()
+            }
         )
+        return await fetching.schedule()
+
+    return run
+
+
+def notebook(path: Path, unit: float) -> Runner:
+    """The scheduler of LangGraph's LLMCompiler tutorial: the cell that defines it is executed."""
+    prompts: Any = importlib.import_module("langchain_core.messages")
+    runnables: Any = importlib.import_module("langchain_core.runnables")
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    [code] = [text for cell in cells if "def schedule_tasks" in (text := "".join(cell["source"]))]
+    # What the tutorial's earlier cells define, as far as the scheduler uses it.
+    known: dict[str, Any] = {"Task": dict, "__name__": "notebook"}
+    known |= {name: getattr(prompts, name) for name in ("BaseMessage", "FunctionMessage")}
+    exec(code, known)  # a file that the caller names, run on purpose
+
+    def act(units: float) -> str:
+        time.sleep(units * unit)
+        return "done"
+
+    async def run(graph: Graph) -> object:
+        numbers = {id: n for n, id in enumerate(graph, 1)}
+        tool: Any = runnables.RunnableLambda(act, name="work")
+        tasks = [
+            {
+                "idx": numbers[id],
+                "tool": tool,
+                "args": units,
+                "dependencies": [numbers[need] for need in needs],
+                "thought": "",
+            }
+            for id, (units, needs) in graph.items()
+        ]
+        messages = [prompts.HumanMessage("go")]
+        schedule = known["schedule_tasks"].invoke
+        return await asyncio.to_thread(schedule, {"messages": messages, "tasks": iter(tasks)})
+
+    return run
+
+
+def six_graphs(args: argparse.Namespace) -> None:
+    """The table of six graphs in real time, by turns, the median of several runs of each."""
+    unit: float = args.unit
+    found: dict[str, Runner | None] = {
+        "ours": ours(unit),
+        "StateGraph": state_graph(unit, blocking=False),
+        "sync": state_graph(unit, blocking=True),
+        "LLMCompiler": fetching_unit(args.llmcompiler, unit) if args.llmcompiler else None,
+        "notebook": notebook(args.notebook, unit) if args.notebook else None,
+    }
+    runners = {name: runner for name, runner in found.items() if runner is not None}
+    print(f"in real time, {unit} s a unit, median of {args.rounds}, by turns; units")
+    head = "".join(f"{name:>12}" for name in runners)
+    print(f"{'graph':<22}{'sum':>6}{'levels':>8}{'shortest':>10}{head}{'ours over':>11}")
+    for name, graph in GRAPHS.items():
+        took: dict[str, list[float]] = {name: [] for name in runners}
+        for _ in range(args.rounds):
+            for kind, runner in runners.items():
+                took[kind].append(asyncio.run(lasting(runner, graph)) / unit)
+        total, shortest = sum(units for units, _ in graph.values()), critical_path(graph)
+        medians = {kind: statistics.median(each) for kind, each in took.items()}
+        shown = "".join(f"{median:>12.3f}" for median in medians.values())
+        print(
+            f"{name:<22}{total:>6.0f}{levels(graph):>8.0f}{shortest:>10.0f}{shown}"
+            f"{medians['ours'] / shortest - 1:>11.1%}",
+            flush=True,
+        )
+
+
+async def lasting(runner: Runner, graph: Graph) -> float:
+    """How long a graph takes, in seconds."""
+    started = time.perf_counter()
+    await runner(graph)
+    return time.perf_counter() - started
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
@@ -204,26 +316,44 @@ def scaling() -> None:
         print(f"{n:>6}{1000 * (time.process_time() - started) / n:>8.3f}")
 
 
-async def verdicts(folder: Path) -> None:
-    """Recorded verdicts of HumanEval programs against those of isolated unit tests."""
+@dataclass(frozen=True)
+class Judged:
+    """A program and whether it passes."""
+
+    task: str
+    """Which problem, and whose program."""
+    found: bool
+    """What `unit_tests` finds."""
+    recorded: bool
+    """What was recorded."""
+    why: str
+    """What failed."""
+
+
+async def verdicts(folder: Path) -> list[Judged]:
+    """Recorded verdicts of HumanEval programs beside those of isolated unit tests."""
     text = gzip.decompress((folder / "humaneval" / "HumanEval.jsonl.gz").read_bytes()).decode()
     problems = {row["task_id"]: row for row in map(json.loads, text.splitlines())}
-    logs = folder / "reflexion_logs"
-    n_same = n_all = 0
+    judged: list[Judged] = []
     for log in ("humaneval_py_reflexion_gpt4.jsonl", "humaneval_py_simple_gpt4.jsonl"):
-        for row in rows(logs / log):
+        for row in rows(folder / "reflexion_logs" / log):
             problem = problems[row["task_id"]]
             entry = problem["entry_point"]
             code = candidate(row["solution"], problem["prompt"], entry)
             test = f"{problem['test']}\ncheck({entry})"
-            [why] = await run_tests(code, [test], timeout=20.0, memory_mb=1024)
-            n_all += 1
-            n_same += (not why) == bool(row["is_solved"])
-            if (not why) != bool(row["is_solved"]):
-                print(
-                    f"  {row['task_id']} in {log}: {why or 'passes'}, recorded {row['is_solved']}"
-                )
-    print(f"HumanEval verdicts: {n_same} of {n_all} as recorded")
+            [why] = await run_tests(code, [test], timeout=60.0, memory_mb=1024)
+            name = f"{row['task_id']} in {log}"
+            judged.append(Judged(name, not why, bool(row["is_solved"]), why))
+    return judged
+
+
+def tell_verdicts(judged: Sequence[Judged]) -> None:
+    """How many verdicts are as recorded, and which are not."""
+    n_same = sum(one.found == one.recorded for one in judged)
+    print(f"HumanEval verdicts: {n_same} of {len(judged)} as recorded")
+    for one in judged:
+        if one.found != one.recorded:
+            print(f"  {one.task}: {one.why or 'passes'}, recorded {one.recorded}")
 
 
 def main() -> None:
@@ -232,16 +362,19 @@ def main() -> None:
     parser.add_argument("--asynchow", type=Path)
     parser.add_argument("--worfbench", type=Path)
     parser.add_argument("--verdicts", type=Path)
+    parser.add_argument("--llmcompiler", type=Path)
+    parser.add_argument("--notebook", type=Path)
     parser.add_argument("--unit", type=float, default=0.2)
+    parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
-    six_graphs(args.unit)
+    six_graphs(args)
     scaling()
     if args.asynchow:
         virtual(asynchow(args.asynchow), "AsyncHow")
     if args.worfbench:
         virtual(worfbench(args.worfbench), "WorFBench")
     if args.verdicts:
-        asyncio.run(verdicts(args.verdicts))
+        tell_verdicts(asyncio.run(verdicts(args.verdicts)))
 
 
 if __name__ == "__main__":
