@@ -92,9 +92,11 @@ def test_rows_that_are_encoded_are_not_encoded_otherwise(
     assert main([*made, "--out", str(encoded)]) == 0
     words = ["train", str(encoded), "--model", f"hf/{base}", "--out", str(tmp_path / "run")]
 
+    assert main([*words, "--pack", "9", "--share", "9"]) == 2
+    assert "give one of --pack and --share" in capsys.readouterr().err
     assert main([*words, "--loss", "react"]) == 2
     assert "is encoded already, with 'qwen2_5' and 'default'" in capsys.readouterr().err
-    assert main([*words, "--steps", "1"]) == 0
+    assert main([*words, "--steps", "1", "--share", "3000"]) == 0
     monkeypatch.setenv("RANK", "1")
     assert main(["train", str(rows), *words[2:]]) == 2
     assert "several processes would encode it at once" in capsys.readouterr().err

@@ -1,14 +1,18 @@
 """The loss and its gradient are those of a slow reference, however a step is cut into batches."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from antiphon.encode import EncodedRow, pack, unpack
-from antiphon.train import Collator, TrainSettings, make_trainer
+from antiphon.encode import EncodedRow, Encoder, pack, to_row, unpack
+from antiphon.errors import UsageError
+from antiphon.train import Collator, TrainSettings, make_trainer, share
 from antiphon.train._loss import token_losses, weight_sum
+from antiphon.train._model import mask_of
+from antiphon.train._share import branches, is_shared
 from antiphon.train._train import _arguments  # pyright: ignore[reportPrivateUsage]
-from tiny_training import tiny_model
+from tiny_training import FERRY, conversation, tiny_model
 
 torch: Any = pytest.importorskip("torch")
 pytest.importorskip("accelerate")
@@ -46,12 +50,15 @@ def referred(rows: list[EncodedRow]) -> tuple[float, Any]:
     return _REFERRED[0]
 
 
-def trained_step(rows: list[EncodedRow], batch_rows: int, tmp_path: Any) -> tuple[float, Any]:
+def trained_step(
+    rows: list[EncodedRow], batch_rows: int, tmp_path: Any, *, attention: str = "sdpa"
+) -> tuple[float, Any]:
     """Loss and gradient of one optimizer step, as the Trainer makes them."""
-    model = tiny_model().train()
+    model = tiny_model(attn_implementation=attention).train()
     settings = TrainSettings("unused", tmp_path, batch_rows=batch_rows)
     packed = any((row.position_ids == 0).sum() > 1 for row in rows)
-    collate = Collator(pad_id=257, packed=packed)
+    shared = next(filter(is_shared, rows), None)
+    collate = Collator(257, packed, "" if shared is None else mask_of(model, shared))
     trainer = make_trainer(
         model=model,
         args=_arguments(settings, has_held_out=False),
@@ -79,6 +86,67 @@ def test_a_step_is_the_reference_under_any_cut(
     assert len(given) == (3 if packed else 6)
     assert loss == pytest.approx(expected, rel=1e-5)
     assert float((grad - expected_grad).norm() / expected_grad.norm()) < 1e-4
+
+
+@pytest.fixture(scope="module")
+def alike(encoder: Encoder) -> list[EncodedRow]:
+    """Two groups of rows, each with the same tool in its prompts."""
+    other = replace(FERRY, name="boat", description="When the boat leaves, and from which pier.")
+    asked = [(FERRY, "Holm", "9"), (FERRY, "Elba", ""), (FERRY, "Rab", "10"), (other, "Ven", "8")]
+    asked += [(other, "Texel", "7")]
+    made = [replace(conversation(place, answer), tools=(t,)) for t, place, answer in asked]
+    return [to_row(encoder.encode(c), i) for i, c in enumerate(made)]
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+@pytest.mark.parametrize(("max_tokens", "n"), [(4000, 1), (1500, 2)])
+def test_what_rows_begin_with_is_computed_once_and_a_step_stays_the_same(
+    alike: list[EncodedRow], max_tokens: int, n: int, attention: str, tmp_path: Any
+) -> None:
+    model = tiny_model().train()
+    expected = reference(model, alike)
+    expected.backward()
+    given = pack(share(alike, max_tokens), max_tokens)
+
+    loss, grad = trained_step(given, 1, tmp_path, attention=attention)
+
+    assert len(given) == n
+    assert sum(map(len, given)) < 0.7 * sum(map(len, alike))
+    assert loss == pytest.approx(float(expected.detach()), rel=1e-5)
+    expected_grad = gradient(model)
+    assert float((grad - expected_grad).norm() / expected_grad.norm()) < 1e-4
+
+
+def test_shared_rows_come_apart_again(alike: list[EncodedRow]) -> None:
+    joined = share(alike, 4000)
+
+    apart = [one for row in joined for one in branches(row)]
+
+    assert [is_shared(row) for row in joined] == [True, True]
+    assert [one.input_ids.tolist() for one in apart] == [row.input_ids.tolist() for row in alike]
+    assert [one.labels.tolist() for one in apart] == [row.labels.tolist() for row in alike]
+    assert not is_shared(alike[0])
+    assert [len(share(alike[:n], 10)) for n in (0, 2)] == [0, 2]
+    with pytest.raises(UsageError, match="rows that are packed cannot share"):
+        share(pack(alike, 4000), 4000)
+
+
+def test_a_model_that_heeds_no_mask_is_refused(alike: list[EncodedRow]) -> None:
+    (row, *_) = share(alike, 4000)
+    model = tiny_model()
+    model.config._attn_implementation = "flash_attention_2"
+    with pytest.raises(UsageError, match="needs sdpa or eager attention"):
+        mask_of(model, row)
+    model.config._attn_implementation = "sdpa"
+    forward = model.model.forward
+
+    def heedless(attention_mask: Any = None, **given: Any) -> Any:
+        return forward(**given)
+
+    model.model.forward = heedless
+
+    with pytest.raises(UsageError, match="does not heed a mask of its own"):
+        mask_of(model, row)
 
 
 def test_logits_are_made_only_where_a_token_counts(rows: list[EncodedRow]) -> None:

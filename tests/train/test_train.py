@@ -113,6 +113,20 @@ def test_a_disk_that_fills_is_named_and_the_run_goes_on_from_its_last_checkpoint
     assert all(torch.equal(whole[key], resumed[key]) for key in whole)
 
 
+def test_rows_that_begin_alike_make_the_step_that_they_make_apart(
+    base: Path, rows: list[EncodedRow], tmp_path: Path
+) -> None:
+    once = {"max_steps": 1, "log_steps": 1}
+    apart = train(settings(base, tmp_path / "apart", accumulate=len(rows), **once), rows)
+
+    shared = train(
+        settings(base, tmp_path / "shared", accumulate=1, **once), rows, share_tokens=4000
+    )
+
+    assert (apart.n_rows, shared.n_rows) == (6, 1)
+    assert shared.history[0]["loss"] == pytest.approx(apart.history[0]["loss"], rel=1e-5)
+
+
 def test_another_run_is_not_gone_on_with(
     base: Path, rows: list[EncodedRow], tmp_path: Path
 ) -> None:

@@ -70,6 +70,9 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     encoding.add_argument("--max-tokens", type=int, metavar="N", help="the longest example")
     encoding.add_argument("--pack", type=int, metavar="N", help="pack rows up to N tokens")
+    encoding.add_argument(
+        "--share", type=int, metavar="N", help="the same, and what rows begin with alike only once"
+    )
     how = parser.add_argument_group("how it is trained")
     usual = TrainSettings("", Path())
     how.add_argument("--lora", type=int, default=0, metavar="RANK", help="train an adapter")
@@ -107,6 +110,8 @@ def run(args: argparse.Namespace) -> int:
     """
     if importlib.util.find_spec("torch") is None or importlib.util.find_spec("accelerate") is None:
         raise MissingExtraError("training", "train")
+    if args.pack and args.share:
+        raise UsageError("--share packs rows, too; give one of --pack and --share")
     settings = _settings(args)
     rows, fmt, loss = _rows(args)
     vocabulary = args.tokenizer or _tokenizer_of(args, rows)
@@ -126,6 +131,7 @@ def run(args: argparse.Namespace) -> int:
         format=fmt,
         held_out=held_out,
         pack_tokens=args.pack,
+        share_tokens=args.share,
         progress=None if args.json else _tell,
     )
     if _rank():  # the first process tells and writes for all
@@ -204,7 +210,7 @@ def _rows(args: argparse.Namespace) -> tuple[EncodedRows, Format, LossPolicy]:
         format=fmt,
         read=read_line,
         loss=read_policy(args.loss),
-        max_tokens=args.pack or args.max_tokens,
+        max_tokens=args.share or args.pack or args.max_tokens,
         strict=args.strict,
         source=file,
     )

@@ -1,9 +1,9 @@
 """Fine-tuning on encoded rows, with the exact weight of every token.
 
 Start with `_train.py`; `_loss.py` is what is minimised, `_trainer.py` makes transformers' Trainer
-use it, `_collate.py` makes its batches, `_held_out.py` measures.  `_gguf.py` writes an adapter and
-`_gguf_model.py` a whole model for llama.cpp, `_serving.py` says how the result is served; these
-need the extra ``train``.
+use it, `_collate.py` makes its batches, `_share.py` computes once what rows begin with,
+`_held_out.py` measures.  `_gguf.py` writes an adapter and `_gguf_model.py` a whole model for
+llama.cpp, `_serving.py` says how the result is served; these need the extra ``train``.
 
 For trainers that learn from rewards: `_rollouts.py` gives the exact tokens of recorded runs as
 others expect them, `_audit.py` tells whether they are what the format says.  `_trl.py` trains on
@@ -26,6 +26,7 @@ from antiphon.train._rollouts import (
 )
 from antiphon.train._serving import write_serving
 from antiphon.train._settings import TrainSettings
+from antiphon.train._share import share
 from antiphon.train._train import TrainReport, train
 from antiphon.train._trainer import make_trainer
 from antiphon.train._trl import PairCollator, make_dpo_trainer
@@ -51,6 +52,7 @@ __all__ = [
     "make_trainer",
     "measure",
     "rollouts_of",
+    "share",
     "to_trl",
     "to_verifiers",
     "to_verl",

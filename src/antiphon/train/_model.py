@@ -7,12 +7,14 @@ will run on.
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from antiphon.encode import EncodedRow, unpack
 from antiphon.errors import DataError, UsageError, clip
+from antiphon.train._collate import Collator
 from antiphon.train._libraries import library
 from antiphon.train._settings import TrainSettings
+from antiphon.train._share import branches
 
 _TOKENIZER_FILES = (
     "tokenizer.json",
@@ -143,6 +145,43 @@ def check_packing(model: Any, row: EncodedRow) -> None:
             f"{type(model).__name__} lets the examples of a packed row see each other; "
             "train without packing"
         )
+
+
+def mask_of(model: Any, row: EncodedRow) -> Literal["bool", "float"]:
+    """How a model takes a mask of its own, seen to it that it heeds one.
+
+    Args:
+        model: The model.
+        row: A row with branches.
+
+    Raises:
+        UsageError: It does not; rows cannot share their beginnings.
+    """
+    torch = library("torch")
+    attention = str(getattr(model.config, "_attn_implementation", ""))
+    if attention not in ("sdpa", "eager"):
+        raise UsageError(f"sharing needs sdpa or eager attention, got {clip(attention)}")
+    kind: Literal["bool", "float"] = "bool" if attention == "sdpa" else "float"
+    last = branches(row)[-1]
+    where = next(model.parameters()).device
+
+    def logits(given: EncodedRow, place: int) -> Any:
+        made = Collator(0, packed=True, mask=kind)([given])
+        inputs = {k: v.to(where) for k, v in made.items() if k not in ("labels", "loss_weights")}
+        return model(**inputs, use_cache=False).logits[0, place].float()
+
+    was_training = model.training
+    model.eval()
+    with torch.no_grad():
+        together, alone = logits(row, len(row) - 1), logits(last, len(last) - 1)
+    model.train(was_training)
+    scale = max(1.0, float(alone.abs().max()))
+    rounding = torch.finfo(next(model.parameters()).dtype).eps
+    if float((together - alone).abs().max()) > max(1e-4, 64 * rounding) * scale:
+        raise UsageError(
+            f"{type(model).__name__} does not heed a mask of its own; train without sharing"
+        )
+    return kind
 
 
 def save_beside(model: Any, source: str, out: Path) -> None:

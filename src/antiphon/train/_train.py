@@ -24,11 +24,13 @@ from antiphon.train._model import (
     check_packing,
     check_vocabulary,
     load_model,
+    mask_of,
     save_beside,
     source_of,
 )
 from antiphon.train._serving import write_serving
 from antiphon.train._settings import TrainSettings
+from antiphon.train._share import is_shared, share
 from antiphon.train._trainer import make_trainer
 
 _COMPLETE = "complete"
@@ -63,6 +65,7 @@ def train(
     format: Format | None = None,
     held_out: Sequence[HeldOutRow] = (),
     pack_tokens: int | None = None,
+    share_tokens: int | None = None,
     progress: Progress | None = None,
 ) -> TrainReport:
     """Train a model, or an adapter, on encoded rows.
@@ -73,6 +76,7 @@ def train(
         format: The format that they were encoded with, to be written beside the result.
         held_out: Rows to measure on; see `held_out_rows`.
         pack_tokens: Pack the rows up to so many tokens.
+        share_tokens: The same, and compute what consecutive rows begin with only once.
         progress: Takes each line that is logged.
 
     Raises:
@@ -81,10 +85,14 @@ def train(
         DataError: The model cannot be loaded, or a file cannot be written.
         MissingExtraError: The extra ``train`` is not installed.
     """
-    rows = pack(rows, pack_tokens) if pack_tokens else rows
+    if share_tokens:
+        rows = pack(share(rows, share_tokens), share_tokens)
+    elif pack_tokens:
+        rows = pack(rows, pack_tokens)
     if not len(rows):
         raise UsageError("there are no rows to train on; encode some first")
-    packed = any(map(is_packed, rows))
+    shared = next(filter(is_shared, rows), None)
+    packed = shared is not None or any(map(is_packed, rows))
     began = perf_counter()
     arguments = _arguments(settings, has_held_out=bool(held_out))
     if arguments.n_gpu > 1:
@@ -95,8 +103,9 @@ def train(
     _claim(settings, rows)
     model = load_model(settings)
     check_vocabulary(model, rows)
-    if packed:
+    if packed and shared is None:
         check_packing(model, next(filter(is_packed, rows)))
+    mask = "" if shared is None else mask_of(model, shared)
     pad_id = getattr(model.config, "pad_token_id", None) or 0
     trainer = make_trainer(
         measure=lambda wrapped: measure(wrapped, held_out, pad_id=pad_id),
@@ -104,7 +113,7 @@ def train(
         args=arguments,
         train_dataset=rows,
         eval_dataset=held_out or None,
-        data_collator=Collator(pad_id, packed),
+        data_collator=Collator(pad_id, packed, mask),
         callbacks=[_callback(settings, progress)],
     )
     trainer.remove_callback(library("transformers").PrinterCallback)
