@@ -86,11 +86,15 @@ class ReactCalls:
         """See `Reader.read`."""
         c = p.c
         p.call_begin()
-        name = (yield from c.until("\n")).strip()
+        name = (yield from self._line(p)).strip()
         p.call_name(name)
         yield from c.space()
         if not (yield from c.take(self.words.input)):
-            raise c.unexpected(repr(self.words.input))
+            if not self._needs_none(p, name):
+                raise c.unexpected(repr(self.words.input))
+            self._without(p)
+            p.call_end()
+            return
         ch = " "
         while ch and ch in " \t":
             ch = yield from c.peek()
@@ -106,21 +110,12 @@ class ReactCalls:
     def _free(self, p: Parser, name: str) -> Reading[None]:
         """An input that is no object: the value of a tool's only parameter."""
         c = p.c
-        pieces: list[str] = []
-        while True:
-            end = c.text.find("\n", c.pos)
-            pieces.append(c.text[c.pos : end if end >= 0 else len(c.text)])
-            c.pos = end if end >= 0 else len(c.text)
-            if end >= 0 or c.closed:
-                break
-            yield
-        value = "".join(pieces).strip()
+        value = (yield from self._line(p)).strip()
         spec = p.spec(name)
         keys = list(spec.parameters.get("properties") or {}) if spec else []
         needed = list(spec.parameters.get("required") or keys) if spec else []
-        if not value and not needed:
-            p.note("missing_arguments")
-            p.call_arguments("{}")
+        if not value and self._needs_none(p, name):
+            self._without(p)
             return
         if len(needed) != 1 or not value:
             raise c.malformed(
@@ -128,6 +123,28 @@ class ReactCalls:
             )
         p.note("bare_argument")
         p.call_arguments(dump_json({needed[0]: value_of(value, spec, needed[0])}))
+
+    def _line(self, p: Parser) -> Reading[str]:
+        """What is left of a line, or of the text."""
+        c = p.c
+        pieces: list[str] = []
+        while True:
+            end = c.text.find("\n", c.pos)
+            pieces.append(c.text[c.pos : end if end >= 0 else len(c.text)])
+            c.pos = end if end >= 0 else len(c.text)
+            if end >= 0 or c.closed:
+                return "".join(pieces)
+            yield
+
+    def _needs_none(self, p: Parser, name: str) -> bool:
+        """Whether a tool can be called without arguments."""
+        spec = p.spec(name)
+        return spec is not None and not spec.parameters.get("required")
+
+    def _without(self, p: Parser) -> None:
+        """A call whose input the model left out."""
+        p.note("missing_arguments")
+        p.call_arguments("{}")
 
 
 @cache
