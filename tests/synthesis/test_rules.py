@@ -336,6 +336,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"result": {"a": "{day.weekday}"}}, r"answers with \{day.weekday\}"),
     ({"result": {"a": "{=rate * 2}"}}, r"answers with \{=rate \* 2\}"),
     ({"result": "{=2 * 3:many}"}, "answers with"),
+    ({"parameters": [{"key": "x", "slot": "code"}], "result": "{x}"}, "leaves out; draw one"),
     ({"cases": [{"arguments": {}, "result": "{nope}"}]}, r"answers with \{nope\}"),
 ]
 

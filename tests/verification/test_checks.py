@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from antiphon.agent import Agent
-from antiphon.evaluation import Library
+from antiphon.evaluation import Library, held_out
 from antiphon.evaluation._desk import first_state
 from antiphon.events import Trajectory
 from antiphon.formats import read_format
@@ -27,6 +27,7 @@ from antiphon.synthesis import (
 )
 from antiphon.tools.builtin import get_weather
 from antiphon.verification import (
+    Checks,
     Judge,
     Sample,
     Verdict,
@@ -37,10 +38,12 @@ from antiphon.verification import (
     check_format,
     decided,
     reward,
+    verify_file,
 )
 
 Row = dict[str, Any]
 REAL = ("get_address", "get_weather")
+BUILTIN = "antiphon.tools.builtin:DEMO_TOOLS"
 
 
 @pytest.fixture(scope="module")
@@ -340,6 +343,23 @@ def test_the_judge_reads_the_transcript_and_not_who_made_it(rows: list[Row]):
     shown = "".join(m.text for m in model.conversations[0].messages)
     assert sample.question in shown
     assert "rules" not in shown.replace("rubric", "")
+
+
+def test_calls_are_made_again_on_tools_that_know_what_was_held_out(tmp_path: Path):
+    given = config_from(
+        {
+            "out": str(tmp_path),
+            "toolset": [{"python": [BUILTIN], "catalogs": ["demo"], "simulate": True}],
+            "tasks": {"count": 40, "hold_out": ["demo"], "kinds": {"single": 1}},
+        }
+    )
+    kept_out = held_out(["demo"])
+    asyncio.run(synthesize(given, held_out=kept_out))
+
+    report = asyncio.run(verify_file(tmp_path / "runs.jsonl", tmp_path, Checks(synthesis=given)))
+
+    assert "Osaka" in kept_out
+    assert report.checks["execution/replay"] == {"pass": 40}
 
 
 # ---- a run's worth ----------------------------------------------------------------------------

@@ -45,6 +45,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         AntiphonError: The config, a tool or a model cannot be used, or a file cannot be written.
     """
+    from antiphon.evaluation import held_out
     from antiphon.synthesis import Ledger, read_config, synthesize
 
     config = read_config(args.config)
@@ -61,26 +62,13 @@ def run(args: argparse.Namespace) -> int:
             more += f", cost {ledger.cost:.4f}"
         progress.show(stage, report, more)
 
-    held_out = _held_out(config.tasks.hold_out)
+    kept_out = held_out(config.tasks.hold_out)
     report = asyncio.run(
-        synthesize(config, engine=engine_of(args), held_out=held_out, progress=tell)
+        synthesize(config, engine=engine_of(args), held_out=kept_out, progress=tell)
     )
     progress.end()
     print(dump_row(report.to_row(), indent=1) if args.json else "\n".join(_lines(report)))
     return 0 if report.is_complete else 1
-
-
-def _held_out(benchmarks: tuple[str, ...]) -> list[str]:
-    """The questions and the text values of the right calls of some benchmarks."""
-    from antiphon.evaluation import load_cases
-
-    found: dict[str, None] = {}
-    for name in benchmarks:
-        for case in load_cases(name):
-            found[case.question] = None
-            values = [v for step in case.steps for c in step for v in c.arguments.values()]
-            found |= {v: None for v in values if isinstance(v, str)}
-    return list(found)
 
 
 def _lines(report: "SynthReport") -> list[str]:

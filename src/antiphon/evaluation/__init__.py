@@ -8,7 +8,7 @@ nothing.
 """
 
 from antiphon.evaluation._accepted import calls_error, first_answer
-from antiphon.evaluation._benchmarks import load_benchmark
+from antiphon.evaluation._benchmarks import held_out, load_benchmark
 from antiphon.evaluation._bfcl import bfcl_cases
 from antiphon.evaluation._bfcl_turns import TurnCase, turn_cases
 from antiphon.evaluation._cases import Case, Outcome, load_cases, same_call
@@ -34,6 +34,7 @@ __all__ = [
     "desk_cases",
     "evaluate",
     "first_answer",
+    "held_out",
     "interval",
     "judge",
     "load_benchmark",

@@ -284,6 +284,13 @@ class _Reader:
                 raise self._fault(entry.id, f"draws from {slot!r}, which is no slot")
         known = keys | entry.draws.keys()
         for name in _names_in([entry.result, *(result for _, result in entry.cases)]):
+            optional = name in keys - needed and name not in entry.draws
+            if optional and not self._can_draw(name):
+                less = [q for q in entry.questions if name not in placeholders(q)]
+                if less:
+                    raise self._fault(
+                        entry.id, f"answers with {{{name}}}, which {less[0]!r} leaves out; draw one"
+                    )
             if name not in known and not self._can_draw(name) and not _follows(name, known):
                 raise self._fault(entry.id, f"answers with {{{name}}}, which is no slot")
 

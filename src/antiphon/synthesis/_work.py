@@ -304,14 +304,17 @@ class TaskTools:
 
     Args:
         config: The synthesis that made the tasks.
+        held_out: The values that its tools could not answer with; without them they would answer
+            otherwise.
 
     Raises:
         AntiphonError: A tool or a catalog cannot be read.
     """
 
-    def __init__(self, config: SynthConfig) -> None:
+    def __init__(self, config: SynthConfig, held_out: Sequence[str] = ()) -> None:
         self._config = config
-        self._sets = [_Toolset.load(config, one, frozenset()) for one in config.toolset]
+        kept_out = frozenset(held_out)
+        self._sets = [_Toolset.load(config, one, kept_out) for one in config.toolset]
 
     def of(self, task: Task) -> dict[str, Tool[..., Any]]:
         """The tools of a task that are executed or answered by rule, by name.

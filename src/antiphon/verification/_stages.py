@@ -14,6 +14,7 @@ from typing import Any, cast
 from antiphon.batch import Engine, Report, RowFunction, map_rows, write_split
 from antiphon.datasets import iter_rows
 from antiphon.errors import DataError
+from antiphon.evaluation import held_out
 from antiphon.messages import JsonObject, JsonValue, Usage, dump_json
 from antiphon.models import ModelSettings, load_model
 from antiphon.synthesis import Ledger, SynthConfig, TaskTools, world_tools
@@ -58,7 +59,7 @@ class Checks:
         try:
             yield _Checker(
                 self,
-                None if self.synthesis is None else TaskTools(self.synthesis),
+                None if self.synthesis is None else _task_tools(self.synthesis),
                 [tool for name in self.tools for tool in load_tools(name)],
                 load_tests(self.tests),
                 judge,
@@ -72,6 +73,10 @@ class Checks:
         votes: list[JsonValue] = [self.judge, self.votes, self.rubric, self.temperature]
         names: list[JsonValue] = [*self.tools, self.world, *self.tests]
         return [names, repr(self.synthesis), votes]
+
+
+def _task_tools(synthesis: SynthConfig) -> TaskTools:
+    return TaskTools(synthesis, held_out(synthesis.tasks.hold_out))
 
 
 @dataclass(frozen=True, slots=True)
