@@ -22,6 +22,8 @@ import json
 import math
 import os
 import random
+import signal
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -374,8 +376,12 @@ def main() -> None:
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     meeting = (arguments.out / f"workers-{os.getpid()}").absolute()
+    # A signal becomes an exit, and daemons end with their parent: nothing trains on unseen.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
-        torch.multiprocessing.spawn(_work, (arguments, f"file://{meeting}"), arguments.workers)
+        torch.multiprocessing.spawn(
+            _work, (arguments, f"file://{meeting}"), arguments.workers, daemon=True
+        )
     finally:
         meeting.unlink(missing_ok=True)
 
