@@ -1,8 +1,11 @@
 """Messages and conversations as rows, and rows that are none."""
 
+import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from antiphon.errors import DataError
 from antiphon.messages import (
@@ -15,6 +18,8 @@ from antiphon.messages import (
     ToolSpec,
     conversation_from_row,
     conversation_to_row,
+    dump_json,
+    indented_json,
     message_from_row,
 )
 
@@ -82,3 +87,31 @@ def test_a_row_that_is_none_is_a_data_error_in_one_line(row: dict[str, Any]) -> 
     with pytest.raises(DataError) as caught:
         conversation_from_row(row)
     assert "\n" not in str(caught.value)
+
+
+_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(_values, st.sampled_from([1, 2, 4]))
+def test_json_is_written_as_the_standard_library_writes_it(value: Any, indent: int) -> None:
+    assert dump_json(value) == json.dumps(value, ensure_ascii=False)
+    assert indented_json(value, indent) == json.dumps(value, indent=indent, ensure_ascii=False)
+
+
+def test_keys_that_are_no_strings_are_written_as_strings() -> None:
+    value: Any = {1: "a", False: "b", None: ["c"], 0.5: {}}
+
+    assert indented_json(value) == json.dumps(value, indent=4)
+
+
+def test_a_value_inside_itself_is_no_json() -> None:
+    value: list[Any] = []
+    value.append(value)
+
+    with pytest.raises(ValueError, match="Circular reference"):
+        dump_json(value)

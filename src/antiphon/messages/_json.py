@@ -5,7 +5,7 @@ datasets are read in `antiphon.datasets`, which brings them to this one.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from antiphon.errors import DataError, clip
@@ -44,10 +44,55 @@ def dump_json(value: JsonValue) -> str:
     >>> dump_json({"city": "上海", "days": [1, 2]})
     '{"city": "上海", "days": [1, 2]}'
     """
-    return _encode(value)
+    try:
+        return "".join(_chunks(value, 0))
+    except RecursionError:
+        return _encode(value)  # which says what is wrong with it
 
 
-_encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would make one at each call
+def indented_json(value: JsonValue, indent: int = 4, *, margin: str = "\n") -> str:
+    """JSON text with a line for each member, as ``json.dumps(..., indent=4)`` writes it.
+
+    Standard `json` has no fast way to write it, and templates ask for it.
+
+    Args:
+        value: What to write.
+        indent: Spaces that a level stands further in.
+        margin: A line feed and the spaces before the value's own lines.
+
+    >>> print(indented_json({"days": [1, 2]}, 2))
+    {
+      "days": [
+        1,
+        2
+      ]
+    }
+    """
+    if not value or not isinstance(value, (dict, list, tuple)):
+        return dump_json(value)
+    inner = margin + " " * indent
+    if not isinstance(value, dict):
+        items = [indented_json(item, indent, margin=inner) for item in value]
+        return "[" + inner + ("," + inner).join(items) + margin + "]"
+    members = [
+        f"{_quoted(key)}: {indented_json(item, indent, margin=inner)}"
+        for key, item in value.items()
+    ]
+    return "{" + inner + ("," + inner).join(members) + margin + "}"
+
+
+def _quoted(key: Any) -> str:
+    return dump_json(key if isinstance(key, str) else dump_json(key))
+
+
+_encoder = json.JSONEncoder(ensure_ascii=False)
+_encode = _encoder.encode  # `json.dumps` would make an encoder at each call
+_chunks: Callable[[Any, int], Iterable[str]] = cast("Any", _encoder.iterencode)
+# `encode` makes C's encoder anew at each call; where there is one, it is made once.
+if (_make := getattr(json.encoder, "c_make_encoder", None)) is not None:
+    _chunks = _make(
+        None, _encoder.default, json.encoder.encode_basestring, None, ": ", ", ", False, False, True
+    )
 
 
 def json_bytes(value: Any) -> bytes:

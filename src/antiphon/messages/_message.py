@@ -125,6 +125,8 @@ class Message:
     def text(self) -> str:
         """All text parts joined; ``""`` where there is none."""
         parts = self.parts
+        if not parts:
+            return ""
         if len(parts) == 1 and isinstance(parts[0], TextPart):  # nearly always
             return parts[0].text
         return "".join([p.text for p in parts if isinstance(p, TextPart)])
@@ -132,11 +134,17 @@ class Message:
     @property
     def reasoning(self) -> str:
         """All thinking parts joined; ``""`` where there is none."""
+        parts = self.parts
+        if not parts or (len(parts) == 1 and isinstance(parts[0], TextPart)):  # nearly always
+            return ""
         return "".join([p.text for p in self.parts if isinstance(p, ThinkingPart)])
 
     @property
     def images(self) -> tuple[ImagePart, ...]:
         """The image parts, in order."""
+        parts = self.parts
+        if not parts or (len(parts) == 1 and isinstance(parts[0], TextPart)):  # nearly always
+            return ()
         return tuple([p for p in self.parts if isinstance(p, ImagePart)])
 
     @classmethod
