@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -350,3 +351,77 @@ def test_a_prompt_whose_closed_block_is_not_shown_again_is_listed() -> None:
     fmt = get_format(str(TEMPLATES / "chatml"), thinking=False)
 
     assert fmt.render(conversation).changed == (1,)
+
+
+def _turns(n: int) -> tuple[Message, ...]:
+    messages = [Message.system("You are brief.")]
+    for i in range(n):
+        call = ToolCall("ping", {"n": i}, f"call{i:05}")
+        messages += [
+            Message.user(f"Question {i}?"),
+            Message.assistant(tool_calls=[call]),
+            Message.tool(f"pong {i}", call_id=call.id, name="ping"),
+            Message.assistant(f"Answer {i}."),
+        ]
+    return tuple(messages)
+
+
+@pytest.mark.parametrize("name", ["chatml", "roles"])
+def test_a_long_conversation_is_rendered_at_once_as_it_is_step_by_step(name: str) -> None:
+    messages = _turns(12)
+    at_once: Any = get_format(str(TEMPLATES / name), today="2025-06-30")
+    by_steps: Any = get_format(str(TEMPLATES / name), today="2025-06-30", options={"other": 1})
+    for n in range(5, len(messages), 4):
+        by_steps.render(Conversation(messages[:n], (PING,)))
+
+    whole = Conversation(messages, (PING,))
+
+    assert at_once.render(whole) == by_steps.render(whole)
+
+
+def test_a_prompt_that_tells_how_long_the_conversation_is_is_found(tmp_path: Path) -> None:
+    """The end of a text may depend on more than its turn: then all that came before is read."""
+    template = (
+        "{% for m in messages %}<|{{ m.role }}|>"
+        "{{ '(late)' if m.role == 'assistant' and loop.index > 9 else '' }}"
+        "{{ m.content }}<|end|>{% endfor %}"
+        "{% if add_generation_prompt %}<|assistant|>"
+        "{{ '(late)' if messages | length > 8 else '' }}{% endif %}"
+    )
+    fmt: Any = get_format(str(_directory(tmp_path, template, eos_token="<|end|>")))
+    messages = [m for i in range(12) for m in (Message.user("Go."), Message.assistant(f"No {i}."))]
+
+    rendered = fmt.render(Conversation(tuple(messages)))
+
+    written = "".join(p.text for p in rendered.pieces if p.author == "written")
+    assert written == "".join(f"No {i}.<|end|>" for i in range(12))
+    assert rendered.text.count("(late)") == 8
+
+
+def test_what_a_template_is_run_on_grows_as_the_conversation_does() -> None:
+    from antiphon.formats._template_rows import Rows, Spelling
+    from antiphon.formats._template_spans import find_spans
+
+    @dataclass(frozen=True)
+    class Counted:
+        """A template, and on how much it was run."""
+
+        fmt: Any
+        sizes: list[int] = field(default_factory=list[int], compare=False)
+        marks: frozenset[str] = frozenset()
+        control: frozenset[str] = frozenset()
+        eos: str = ""
+
+        def text(self, rows: str, *, generate: bool) -> str:
+            self.sizes.append(len(rows))
+            return self.fmt.text(rows, generate=generate)
+
+    fmt: Any = get_format(str(TEMPLATES / "chatml"), today="2025-06-30")
+    work: list[int] = []
+    for n in (16, 64):
+        source = Counted(fmt)
+        rows = Rows(Conversation(_turns(n), (PING,)), Spelling())
+        find_spans(source, rows, fmt.stop, stable=True, generate=False)
+        work.append(sum(source.sizes))
+
+    assert work[1] < 6 * work[0]

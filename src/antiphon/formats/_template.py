@@ -10,9 +10,10 @@ Which parser reads what the model writes is found by trying: the table of the kn
 reads the template's own answers back exactly (`_template_reader.py`).  Reasoning that stands inside
 a text is taken apart first.
 
-A template is run once more for each of the model's messages, on what came before it, so that the
-first rendering of a long conversation costs its square.  What was found is remembered: a
-conversation that grows runs the template on the whole twice, and on what came before the new part.
+A template is run once more for each of the model's messages, on what came before it: in a long
+conversation on the turn before it, which is checked against all that came before at some of them.
+What was found is remembered: a conversation that grows runs the template on the whole twice, and on
+what came before the new part.
 """
 
 import json

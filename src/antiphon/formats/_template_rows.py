@@ -119,9 +119,19 @@ class Rows:
         """The messages before `upto`, and the tools, as JSON."""
         return f'{{"messages": [{", ".join(self._real[:upto])}], "tools": {self._tools}}}'
 
-    def marked(self, upto: int | None = None) -> str:
-        """The same with stand-ins."""
-        return f'{{"messages": [{", ".join(self._marked[:upto])}], "tools": {self._marked_tools}}}'
+    def marked(self, upto: int | None = None, *, since: int = 0) -> str:
+        """The same with stand-ins; messages before `since` are left out, but for a first system
+        message."""
+        rows = self._marked[:1] if since and self.conversation.messages[0].role == "system" else []
+        rows = rows + self._marked[since:upto]
+        return f'{{"messages": [{", ".join(rows)}], "tools": {self._marked_tools}}}'
+
+    def turn(self, upto: int) -> int:
+        """Where the turn begins that the messages before `upto` end in: at a user's message; 0
+        for the first turn."""
+        messages = self.conversation.messages
+        at = next((n for n in range(upto - 1, 0, -1) if messages[n].role == "user"), 0)
+        return 0 if at == 1 and messages[0].role == "system" else at
 
     def _swap(self, index: int | None) -> Swap:
         def swap(text: str, kind: Kind) -> str:

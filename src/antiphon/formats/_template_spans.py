@@ -111,11 +111,9 @@ def find_spans(
     if generate and messages and messages[-1].role == "assistant":
         upto = len(source.text(rows.marked(), generate=False))
     text = _Marked(marked[:upto], *_slots(rows, stretches))
-    regions = [
-        _region(source, rows, text, index, ends, block)
-        for index, message in enumerate(messages)
-        if message.role == "assistant"
-    ]
+    own = [index for index, message in enumerate(messages) if message.role == "assistant"]
+    _look_ahead(source, rows, own, stable=stable)
+    regions = [_region(source, rows, text, index, ends, block) for index in own]
     _check_order(regions, stretches)
     if not stable:
         changed |= {r.message for r in regions if not _is_as_written(source, rows, text, r)}
@@ -309,17 +307,56 @@ def _end_of(source: Source, rows: Rows, upto: int, *, generate: bool) -> _End:
     """
     known, key = _known_ends(source), (rows.key(upto), generate)
     if key not in known:
-        text = source.text(rows.marked(upto), generate=generate)
-        own = None if generate else upto - 1
-        found = [m for m in rows.stand_ins.finditer(text) if rows.slots[int(m[1])].message != own]
-        last = found[-1].group() if found else ""
-        nth = sum(match.group() == last for match in found)
         if len(known) > _MOST_ENDS:
             known.clear()
-        known[key] = _End(last, nth, text[found[-1].end() if found else 0 :])
+        known[key] = _run_to(source, rows, upto, generate=generate)
     return known[key]
 
 
+def _run_to(source: Source, rows: Rows, upto: int, *, generate: bool, since: int = 0) -> _End:
+    """See `_end_of`; messages before `since` may be left out."""
+    text = source.text(rows.marked(upto, since=since), generate=generate)
+    own = None if generate else upto - 1
+    found = [m for m in rows.stand_ins.finditer(text) if rows.slots[int(m[1])].message != own]
+    last = found[-1].group() if found else ""
+    nth = sum(match.group() == last for match in found)
+    return _End(last, nth, text[found[-1].end() if found else 0 :])
+
+
+def _look_ahead(source: Source, rows: Rows, own: Sequence[int], *, stable: bool) -> None:
+    """Find the ends that a long conversation will ask for without running the template on all that
+    came before each.
+
+    How a text ends is nearly always told by the turn that it stands in.  That is tried where it can
+    be: at the first ends, the last one, and ever more rarely between, the template is run on all
+    that came before, too.  Where one of them is another, nothing is remembered.
+
+    Args:
+        source: The template.
+        rows: The conversation.
+        own: The model's messages.
+        stable: Whether only their prompts are asked for.
+    """
+    known = _known_ends(source)
+    asked = [(index, True) for index in own]
+    asked += [] if stable else [(index + 1, False) for index in own]
+    for generate in (True, False):
+        missing = [n for n, g in asked if g == generate and (rows.key(n), generate) not in known]
+        if len(missing) <= _FEW_ENDS:
+            continue
+        tried = {missing[-1], *(missing[(1 << k) - 1] for k in range(len(missing).bit_length()))}
+        try:
+            by_turn = {
+                n: _run_to(source, rows, n, generate=generate, since=rows.turn(n)) for n in missing
+            }
+            whole = {n: _run_to(source, rows, n, generate=generate) for n in sorted(tried)}
+        except Unwritten:
+            continue  # said where it is asked for
+        if all(by_turn[n] == end for n, end in whole.items()):
+            known.update({(rows.key(n), generate): end for n, end in by_turn.items()})
+
+
+_FEW_ENDS = 8  # below, each is found by running the template on all that came before
 _MOST_ENDS = 20_000  # of a template; each is as long as a message
 
 
