@@ -9,7 +9,6 @@ A turn has no end mark of its own: the mark of the next role ends it, and the mo
 mark.
 """
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from antiphon.formats._render import (
 from antiphon.formats._scan import Block, Parser, Syntax
 from antiphon.formats._schema_grammar import arguments_node
 from antiphon.formats._types import Rendered
-from antiphon.messages import Conversation, ToolSpec, dump_json
+from antiphon.messages import Conversation, ToolSpec, dump_json, indented_json
 
 STOP = ("<|user|>", "<|observation|>", "<|endoftext|>")
 SPECIALS = frozenset(
@@ -106,7 +105,7 @@ def listing(tools: Sequence[ToolSpec]) -> str:
 
 def dump_indented(tool: ToolSpec) -> str:
     """A tool's function object over several lines."""
-    return json.dumps(tool.to_openai()["function"], ensure_ascii=False, indent=4)
+    return indented_json(tool.to_openai()["function"])
 
 
 def render(

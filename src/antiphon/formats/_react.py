@@ -246,8 +246,8 @@ def render(w: Writer, family: React, conversation: Conversation, *, generate: bo
         w.state = _message(w, family, conversation, index, is_open=w.state)
     if generate and not w.state:
         turns.begin(w, "assistant", None)
-    elif not generate and turns.between and w.pieces and w.pieces[-1].text == turns.between:
-        w.pieces.pop()
+    elif not generate and turns.between:
+        w.take_back(turns.between)
     return w.done()
 
 

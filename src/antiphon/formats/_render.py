@@ -3,18 +3,16 @@
 A family's ``render`` is a walk over messages that calls a `Writer`.  Nothing here knows a family.
 """
 
-import json
 import operator
-import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 from antiphon.errors import RenderError
 from antiphon.formats._scan import Parser, Syntax
 from antiphon.formats._syntax import suspicious
-from antiphon.formats._types import Author, Piece, Rendered, Start
+from antiphon.formats._types import Author, Rendered, Start, Stretch
 from antiphon.messages import (
     Conversation,
     ImagePart,
@@ -25,10 +23,8 @@ from antiphon.messages import (
     ToolCall,
     ToolSpec,
     dump_json,
+    indented_json,
 )
-
-# Makes a piece without a call of Python's, in half the time.  `Any`: typeshed leaves it unknown.
-_new: Callable[..., Piece] = cast("Any", tuple).__new__
 
 
 @dataclass(slots=True)
@@ -39,8 +35,8 @@ class Writer:
     """The family's name, for refusals."""
     specials: frozenset[str] = frozenset()
     """Marks that are single tokens of the vocabulary, wherever `put` meets them."""
-    pieces: list[Piece] = field(default_factory=list[Piece])
-    """What was written so far."""
+    pieces: list[Stretch] = field(default_factory=list["Stretch"])
+    """What was written so far, not yet cut at marks."""
     changed: list[int] = field(default_factory=list[int])
     """Messages that are not written as they once were."""
     state: Any = None
@@ -48,18 +44,31 @@ class Writer:
 
     def mark(self, text: str, author: Author, message: int | None = None) -> None:
         """A special token."""
-        self.pieces.append(_new(Piece, (text, author, message, True)))
+        self.pieces.append((text, author, message, True))
 
     def text(self, text: str, author: Author, message: int | None = None) -> None:
         """Text that never becomes a special token."""
         if text:
-            self.pieces.append(_new(Piece, (text, author, message, False)))
+            self.pieces.append((text, author, message, False))
 
     def put(self, text: str, author: Author, message: int | None = None) -> None:
         """The family's own text, in which its marks are special tokens."""
-        pieces = self.pieces
-        for part, is_mark in _split(self.specials, text):
-            pieces.append(_new(Piece, (part, author, message, is_mark)))
+        if text:
+            self.pieces.append((text, author, message, self.specials))
+
+    def ends_with(self, text: str) -> bool:
+        """Whether the family's own text is the last that was written, and ends so."""
+        if not self.pieces:
+            return False
+        last, author, _, _ = self.pieces[-1]
+        return author == "frame" and last.endswith(text)
+
+    def take_back(self, text: str) -> None:
+        """Take the end of the family's own text back, if it is this one."""
+        if self.ends_with(text):
+            last, author, message, special = self.pieces.pop()
+            if last != text:
+                self.pieces.append((last.removesuffix(text), author, message, special))
 
     def walk(
         self,
@@ -99,8 +108,7 @@ class Writer:
             self.state = marks[-1][2]
         for index in range(first + n, len(messages)):
             yield index
-            so_far = len(self.pieces) - n_pieces, len(self.changed) - n_changed, self.state
-            marks.append(so_far)
+            marks.append((len(self.pieces) - n_pieces, len(self.changed) - n_changed, self.state))
         pieces, changed = self.pieces[n_pieces:], self.changed[n_changed:]
         slot[:] = [_Walked(tuple(messages), tools, first, shown_from, pieces, changed, marks)]
 
@@ -121,7 +129,7 @@ class _Walked:
     tools: tuple[ToolSpec, ...]
     first: int
     shown_from: int
-    pieces: list[Piece]
+    pieces: list[Stretch]
     changed: list[int]
     marks: list[tuple[int, int, Any]]
     """Behind each message: the number of pieces, of changed messages, and the state."""
@@ -151,14 +159,6 @@ def _slot(format: Hashable, anchor: int) -> list[_Walked]:
     return []
 
 
-@lru_cache(maxsize=2048)
-def _split(specials: frozenset[str], text: str) -> tuple[tuple[str, bool], ...]:
-    """A family's own text at its marks: the parts, and whether each is a mark."""
-    marks = sorted(specials, key=len, reverse=True)
-    parts = re.split("(" + ("|".join(map(re.escape, marks)) or r"(?!)") + ")", text)
-    return tuple((part, i % 2 == 1) for i, part in enumerate(parts) if part)
-
-
 @dataclass(frozen=True, slots=True)
 class Turns:
     """How a family frames a turn, whatever is in it."""
@@ -176,23 +176,41 @@ class Turns:
     roles: tuple[tuple[str, str], ...] = ()
     """Roles that are spelled otherwise."""
 
+    _opens: dict[str, str] = field(init=False, repr=False, compare=False)
+    """What stands before a turn, by the role."""
+    _closes: str = field(init=False, repr=False, compare=False)
+    """What stands behind a turn that no model wrote."""
+
+    def __post_init__(self) -> None:
+        spelled = {role: role for role in ("system", "user", "assistant", "tool")}
+        spelled |= dict(self.roles)
+        opens = {role: self.open.replace("{role}", name) for role, name in spelled.items()}
+        object.__setattr__(self, "_opens", opens)
+        object.__setattr__(self, "_closes", self.end + self.between)
+
     def role(self, role: str) -> str:
         """A role as the family spells it."""
         return dict(self.roles).get(role, role) if self.roles else role
 
     def begin(self, w: Writer, role: str, message: int | None) -> None:
         """Open a turn."""
-        w.put(self.open.replace("{role}", self.role(role)), "frame", message)
+        opens = self._opens.get(role) or self.open.replace("{role}", role)
+        w.pieces.append((opens, "frame", message, w.specials))
 
     def finish(self, w: Writer, role: str, message: int | None) -> None:
         """End a turn; an assistant writes the mark itself."""
-        w.put(self.end, "written" if role == "assistant" else "frame", message)
-        w.text(self.between, "frame", message)
+        if role == "assistant":
+            w.put(self.end, "written", message)
+            w.text(self.between, "frame", message)
+        else:
+            w.put(self._closes, "frame", message)
 
     def whole(self, w: Writer, role: str, text: str, message: int) -> None:
         """A whole turn of text."""
         self.begin(w, role, message)
-        w.text(text, "written" if role == "assistant" else "given", message)
+        if text:
+            author = "written" if role == "assistant" else "given"
+            w.pieces.append((text, author, message, False))
         self.finish(w, role, message)
 
 
@@ -222,9 +240,7 @@ def specs_json(tools: Iterable[ToolSpec]) -> str:
 
 def indented(tools: Iterable[ToolSpec]) -> str:
     """The tools as indented JSON, a blank line behind each."""
-    return "".join(
-        json.dumps(spec_value(spec), indent=4, ensure_ascii=False) + "\n\n" for spec in tools
-    )
+    return "".join([indented_json(spec_value(spec)) + "\n\n" for spec in tools])
 
 
 def of_tools(write: Callable[[Sequence[ToolSpec]], str], tools: Sequence[ToolSpec]) -> str:
@@ -310,14 +326,24 @@ def refuse_images(w: Writer, messages: Iterable[Message]) -> None:
     Raises:
         RenderError: A message holds an image.
     """
-    for index, message in enumerate(messages):
-        for part in message.parts:
-            if isinstance(part, ImagePart):
-                raise w.refuse("images cannot be shown; this family reads text only", index)
+    with_images = [
+        index
+        for index, message in enumerate(messages)
+        for part in message.parts
+        if isinstance(part, ImagePart)
+    ]
+    if with_images:
+        raise w.refuse("images cannot be shown; this family reads text only", with_images[0])
 
 
 def with_parts(message: Message, *, reasoning: str, text: str) -> Message:
     """The same message saying something else."""
+    if (
+        len(message.parts) == bool(reasoning) + bool(text)
+        and message.text == text
+        and message.reasoning == reasoning
+    ):
+        return message
     parts: tuple[Part, ...] = (ThinkingPart(reasoning),) if reasoning else ()
     if text:
         parts = (*parts, TextPart(text))
@@ -465,10 +491,9 @@ def check_written(
     """
     if message.invalid_tool_calls:
         return
-    said = message.reasoning, message.text
-    if not doubtful and not any(suspicious(syntax, text) for text in said):
+    if not doubtful and not suspicious(syntax, message.reasoning, message.text):
         return
-    written = "".join(p.text for p in w.pieces[since:] if p.author == "written")
+    written = "".join([text for text, author, *_ in w.pieces[since:] if author == "written"])
     parser = Parser(syntax, tools=tools, start=start)
     parser.feed(written)
     parser.finish()

@@ -165,31 +165,59 @@ def tokens(syntax: Syntax) -> frozenset[str]:
     return frozenset(opening | set(syntax.ignored) if opening else opening)
 
 
-def suspicious(syntax: Syntax, text: str) -> bool:
-    """Whether a text holds anything that the engine could take for a mark, begins like a call, or
-    ends like a mark begins."""
-    if _suspects(syntax).search(text) is not None:
-        return True
-    prefixes, last, longest = _beginnings(syntax)
-    if text[-1:] not in last:
-        return False
-    return any(text[-size:] in prefixes for size in range(1, min(longest, len(text) + 1)))
+def suspicious(syntax: Syntax, reasoning: str, text: str) -> bool:
+    """Whether what a message says holds anything that the engine could take for a mark, begins like
+    a call, or ends like a mark begins."""
+    suspects = _suspects(syntax)
+    return suspects.meets(reasoning) or suspects.meets(text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Suspects:
+    """What of a table a text may not hold if nothing is to be taken for markup."""
+
+    firsts: tuple[str, ...]
+    """What every mark begins with one of."""
+    search: re.Pattern[str]
+    """Finds a mark, or the beginning of a call without one."""
+    prefixes: frozenset[str]
+    """What marks begin with."""
+    lasts: frozenset[str]
+    """What these end with."""
+    longest: int
+    """The length of the longest mark."""
+
+    def meets(self, text: str) -> bool:
+        """Whether a text holds one of them."""
+        if not text:
+            return False
+        for first in self.firsts:
+            if first in text:
+                if self.search.search(text) is not None:
+                    return True
+                break
+        if text[-1] not in self.lasts:
+            return False
+        longest = min(self.longest, len(text) + 1)
+        return any(text[-size:] in self.prefixes for size in range(1, longest))
 
 
 @lru_cache(maxsize=256)
-def _beginnings(syntax: Syntax) -> tuple[frozenset[str], frozenset[str], int]:
-    """What marks begin with, the characters that these end with, and the longest mark's length."""
-    table = table_of(syntax, False, False)
-    return table.prefixes, frozenset(prefix[-1] for prefix in table.prefixes), table.longest
-
-
-@lru_cache(maxsize=256)
-def _suspects(syntax: Syntax) -> re.Pattern[str]:
+def _suspects(syntax: Syntax) -> _Suspects:
     marks = [b.open for b in syntax.blocks] + list(syntax.doubled) + list(syntax.ignored)
     marks += [mark for t in syntax.thinking for mark in (t.open, t.close)]
     patterns = [re.escape(mark) for mark in marks]
+    firsts = [mark[:1] for mark in marks]
     if syntax.bare is not None:
         patterns.append(
             r"(?:^|\n)[ \t]*(?:[{\[]|```)" if syntax.bare_is_native else r"\A\s*(?:[{\[]|```)"
         )
-    return re.compile("|".join(patterns) or r"(?!)")
+        firsts += [form[0] for form in BARE]
+    table = table_of(syntax, False, False)
+    return _Suspects(
+        firsts=tuple(dict.fromkeys(firsts)),
+        search=re.compile("|".join(patterns) or r"(?!)"),
+        prefixes=table.prefixes,
+        lasts=frozenset(prefix[-1] for prefix in table.prefixes),
+        longest=table.longest,
+    )

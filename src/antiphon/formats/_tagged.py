@@ -245,20 +245,24 @@ class Tagged:
             call: The call.
             index: Its position in the message, from 1, for families that write it.
         """
+        parts: list[tuple[str, bool]] = []
         named = self.named.replace("{index}", str(index))
-        parts = [(self.call, True), (self._attribute(call.name), False), (named, True)]
+        markup = self._around(parts, self.call, call.name) + named
         for key, value in call.arguments.items():
-            text = self.value_text(value)
-            parts += [
-                (self.key, True),
-                (self._attribute(key), False),
-                (self._keyed(value) + self.value, True),
-                (text, False),
-                (self.value_close, True),
-            ]
+            markup = self._around(parts, markup + self.key, key) + self._keyed(value) + self.value
+            parts += ((markup, True), (self.value_text(value), False))
+            markup = self.value_close
         if not call.arguments:
-            parts.append((self.empty, True))
-        return [*parts, (self.call_close, True)]
+            markup += self.empty
+        parts.append((markup + self.call_close, True))
+        return parts
+
+    def _around(self, parts: list[tuple[str, bool]], markup: str, name: str) -> str:
+        """Markup up to behind a name, which is data unless it can hold no mark."""
+        if name.isidentifier():
+            return markup + name
+        parts += ((markup, True), (self._attribute(name), False))
+        return ""
 
     def value_text(self, value: JsonValue) -> str:
         """A value as it stands in its tag."""
@@ -288,8 +292,9 @@ class Tagged:
             if not _PLAIN_KEY.fullmatch(key):
                 return True
             text = self.value_text(value)
-            if inner.search(text):
-                return True
+            for mark in inner:
+                if mark in text:
+                    return True
             if self.types != "schema":
                 continue
             allowed = kinds(parameter(spec, key), spec.parameters) if spec else frozenset[str]()
@@ -358,7 +363,7 @@ class _Marks:
     value_close: str
     end: ValueEnd
     cdata_end: ValueEnd
-    inner: re.Pattern[str]
+    inner: tuple[str, ...]
 
 
 @lru_cache(maxsize=64)
@@ -392,7 +397,7 @@ def _marks(tags: Tagged) -> _Marks:
         value_close=value_close,
         end=end(value_close),
         cdata_end=end(CDATA_END + value_close),
-        inner=re.compile("|".join(re.escape(m) for m in (value_close, key, over, CDATA))),
+        inner=(value_close, key, over, CDATA),
     )
 
 
@@ -436,9 +441,10 @@ def check_calls(
     Raises:
         RenderError: Text or arguments cannot be told from markup, or from another type.
     """
-    specs = {spec.name: spec for spec in tools}
-    doubtful = [c.name for c in message.tool_calls if tags.doubtful(c, specs.get(c.name))]
-    problem = ""
+    problem, doubtful = "", []
+    if message.tool_calls:
+        specs = {spec.name: spec for spec in tools}
+        doubtful = [c.name for c in message.tool_calls if tags.doubtful(c, specs.get(c.name))]
     if doubtful:
         names = ", ".join(map(repr, doubtful))
         problem = (

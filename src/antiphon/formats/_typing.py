@@ -16,6 +16,9 @@ from antiphon.messages import JsonValue, ToolSpec, dump_json
 Note = Callable[[str], None]
 ALL = frozenset({"string", "number", "integer", "boolean", "null", "object", "array"})
 _MAX_REFERENCES = 8
+_MORE_THAN_TYPE = frozenset({"const", "enum", "anyOf", "oneOf", "allOf", "nullable"})
+_ONE_KIND = {kind: frozenset({kind}) for kind in ALL}
+_NO_KIND: frozenset[str] = frozenset()
 
 
 def parameter(spec: ToolSpec | None, key: str) -> Any:
@@ -29,6 +32,8 @@ def parameter(spec: ToolSpec | None, key: str) -> Any:
 def kinds(schema: Any, root: Mapping[str, Any]) -> frozenset[str]:
     """The JSON types that a schema allows; empty where it says nothing."""
     fields = resolved(schema, root)
+    if _MORE_THAN_TYPE.isdisjoint(fields) and isinstance(named := fields.get("type"), str):
+        return _ONE_KIND.get(named, _NO_KIND)  # nearly always
     found: set[str] = set()
     if "const" in fields:
         found.add(kind_of(fields["const"]))
@@ -152,6 +157,8 @@ def value_of(text: str, spec: ToolSpec | None, key: str) -> JsonValue:
 def resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
     """A schema, or what its reference points to."""
     fields = _mapping(schema)
+    if "$ref" not in fields:
+        return fields
     for _ in range(_MAX_REFERENCES):
         reference = fields.get("$ref")
         if not isinstance(reference, str):
@@ -164,4 +171,6 @@ def resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+    if isinstance(value, (dict, Mapping)):  # the first is quick to tell
+        return cast("Mapping[str, Any]", value)
+    return {}

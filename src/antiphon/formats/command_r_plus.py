@@ -24,7 +24,6 @@ description, and there may be no tools.
 Source: ``CohereForAI-c4ai-command-r-plus-tool_use.jinja`` in the source of llama-cpp-python 0.3.36.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -44,7 +43,7 @@ from antiphon.formats._render import (
 from antiphon.formats._scan import Block, Syntax
 from antiphon.formats._schema_grammar import IndentedMaker, arguments_node
 from antiphon.formats._types import Rendered
-from antiphon.messages import Conversation, ToolCall, ToolSpec, dump_json
+from antiphon.messages import Conversation, ToolCall, ToolSpec, dump_json, indented_json
 
 _ACTION, _FENCE = "Action:\n```json", "```"
 _TURNS = Turns(
@@ -204,7 +203,7 @@ class CommandRPlus(Family):
 
 
 def _call(call: ToolCall) -> str:
-    arguments = json.dumps(call.arguments, indent=4, ensure_ascii=False).replace("\n", "\n        ")
+    arguments = indented_json(call.arguments).replace("\n", "\n        ")
     return (
         f'    {{\n        "tool_name": {dump_json(call.name)},\n        "parameters": {arguments}'
         "\n    }"

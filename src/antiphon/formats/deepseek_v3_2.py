@@ -131,7 +131,7 @@ class DeepSeekV32(Family):
                         _prompt(w, "\n\n", messages, index, thinks, generate)
                 case "assistant":
                     self._assistant(w, conversation, index, thinks=self.thinking and thinks)
-        opened = generate and bool(w.pieces) and w.pieces[-1].text == "<think>"
+        opened = generate and w.ends_with("<think>")
         return w.done(start="reasoning" if opened else "content")
 
     def _assistant(

@@ -13,7 +13,6 @@ Source: ``fireworks-ai-llama-3-firefunction-v2.jinja`` in the source of llama-cp
 functions as the model's card prints them (``json.dumps(..., indent=4)``).
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -32,7 +31,7 @@ from antiphon.formats._render import (
 )
 from antiphon.formats._scan import Block, Syntax
 from antiphon.formats._types import Rendered
-from antiphon.messages import Conversation, ToolSpec
+from antiphon.messages import Conversation, ToolSpec, indented_json
 
 MARK = "functools["
 SYNTAX = Syntax(
@@ -143,7 +142,7 @@ class Firefunction(Family):
 def _listing(tools: Sequence[ToolSpec]) -> str:
     """The tools as one indented list."""
     specs = [spec.to_openai()["function"] for spec in tools]
-    return json.dumps(specs, indent=4, ensure_ascii=False)
+    return indented_json(specs)
 
 
 FORMAT = Firefunction()

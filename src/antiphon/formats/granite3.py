@@ -17,7 +17,6 @@ Source: chat templates of granite3-dense, granite3.1-moe and granite3.3 in @hugg
 ``ibm-granite-granite-3.3-2B-Instruct.jinja`` in the source of llama-cpp-python 0.3.36.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -40,7 +39,7 @@ from antiphon.formats._render import (
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
 from antiphon.formats._types import Rendered
-from antiphon.messages import Conversation, ToolSpec
+from antiphon.messages import Conversation, ToolSpec, indented_json
 
 MARK = "<|tool_call|>"
 _TURNS = Turns(
@@ -181,7 +180,7 @@ class Granite3(Family):
 
 def _listing(tools: Sequence[ToolSpec]) -> str:
     """The tools as one indented list."""
-    return json.dumps([spec_value(spec) for spec in tools], indent=4, ensure_ascii=False)
+    return indented_json([spec_value(spec) for spec in tools])
 
 
 FORMAT = Granite3()

@@ -74,8 +74,8 @@ class Hermes(Family):
             self._message(w, conversation, index)
         if generate:
             CHATML.begin(w, "assistant", None)
-        elif w.pieces and w.pieces[-1].text == CHATML.between:
-            w.pieces.pop()
+        else:
+            w.take_back(CHATML.between)
         return w.done()
 
     def _system(self, w: Writer, conversation: Conversation) -> None:

@@ -19,7 +19,6 @@ DragonDescentZerotsu/Intern-S1-recipe, without the sentence that its owner added
 (``InternS1Protocol`` of OpenRLHF has them without it).
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -41,7 +40,7 @@ from antiphon.formats._render import (
 from antiphon.formats._scan import Syntax
 from antiphon.formats._types import Rendered
 from antiphon.formats.internlm2 import ACTION, END, PLUGIN, SYNTAX
-from antiphon.messages import Conversation, ToolSpec
+from antiphon.messages import Conversation, ToolSpec, indented_json
 
 _TURNS = Turns(
     specials=frozenset({"<|im_start|>", "<|im_end|>", ACTION, PLUGIN, END}),
@@ -171,7 +170,7 @@ class InternS1(Family):
 
 def _listing(tools: Sequence[ToolSpec]) -> str:
     """The tools as one indented list."""
-    return json.dumps([spec_value(spec) for spec in tools], indent=2, ensure_ascii=False)
+    return indented_json([spec_value(spec) for spec in tools], 2)
 
 
 FORMAT = InternS1()

@@ -11,7 +11,6 @@ Source: the chat template of AI21-Jamba-Mini-1.7, read from its GGUF file, in
 ``tests/fixtures/jamba_mini_1_7_chat_template.jinja`` of r-rojo/rampipe.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -30,7 +29,7 @@ from antiphon.formats._render import (
 )
 from antiphon.formats._scan import Block, Syntax
 from antiphon.formats._types import Rendered
-from antiphon.messages import Conversation, ToolSpec
+from antiphon.messages import Conversation, ToolSpec, indented_json
 
 _OPEN, _CLOSE = "<tool_calls>", "</tool_calls>"
 _ROLES = ("system", "user", "assistant", "tool")
@@ -122,9 +121,7 @@ class Jamba(Family):
 
 def _listing(tools: Sequence[ToolSpec]) -> str:
     """The tools as the family lists them."""
-    specs = (
-        json.dumps(spec.to_openai()["function"], indent=2, ensure_ascii=False) for spec in tools
-    )
+    specs = (indented_json(spec.to_openai()["function"], 2) for spec in tools)
     listing = "".join(f"\n\n{spec}" for spec in specs)
     return f"<tool_definitions>\n# Tools\n\n## Functions{listing}\n</tool_definitions>"
 
