@@ -25,12 +25,7 @@ def _harmless(conversation: Conversation) -> Conversation:
     return Conversation(calm, conversation.tools)
 
 
-@given(conversation=conversations())
-@settings(max_examples=20, deadline=None)
-def test_given_text_makes_no_special_piece_and_is_given_as_it_is(
-    conversation: Conversation,
-) -> None:
-    """Each message's own text is there, exactly, or as the family quotes it."""
+def _is_only_given(conversation: Conversation) -> None:
     harmless = _harmless(conversation)
     for name in VARIANTS:
         fmt = variant(name)
@@ -51,6 +46,25 @@ def test_given_text_makes_no_special_piece_and_is_given_as_it_is(
                 quoted = dump_json(message.text)
                 as_said = (message.text.strip(), quoted, quoted[1:-1].strip())
                 assert said.get(index, "").strip() in as_said, name
+
+
+@given(conversation=conversations())
+@settings(max_examples=8, deadline=None)
+def test_given_text_makes_no_special_piece_and_is_given_as_it_is(
+    conversation: Conversation,
+) -> None:
+    """Each message's own text is there, exactly, or as the family quotes it."""
+    _is_only_given(conversation)
+
+
+@pytest.mark.slow
+@given(conversation=conversations())
+@settings(max_examples=100, deadline=None)
+def test_much_given_text_makes_no_special_piece_and_is_given_as_it_is(
+    conversation: Conversation,
+) -> None:
+    """As the one above."""
+    _is_only_given(conversation)
 
 
 @pytest.mark.parametrize("name", VARIANTS)
