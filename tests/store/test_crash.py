@@ -1,4 +1,8 @@
-"""A process killed at any moment loses nothing that it showed and repeats no finished call."""
+"""A process killed at any moment loses nothing that it showed and repeats no finished call.
+
+Each run is a process of its own, forked from one that has imported everything, so that a kill costs
+milliseconds and hundreds of them fit into a test.
+"""
 
 import json
 import os
@@ -6,6 +10,8 @@ import random
 import signal
 import subprocess
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +21,7 @@ from antiphon.events import Trajectory, event_to_row
 from antiphon.store import open_store
 
 PROGRAM = """
-import asyncio, os, sys
+import asyncio, json, os, sys
 from antiphon import Agent, Message, ScriptedModel, ToolCall
 from antiphon.events import dump_row, event_to_row
 from antiphon.store import open_store
@@ -33,18 +39,29 @@ def answer(conversation):
     names = [f"{turn}{letter}" for letter in "ab"]
     return Message.assistant("On it.", tool_calls=[ToolCall("work", {"name": n}, n) for n in names])
 
-async def main():
-    store = open_store(sys.argv[1])
+async def main(place, session, out):
+    store = open_store(place)
     agent = Agent(model=ScriptedModel(answer, chunk_chars=3), tools=[work])
-    known = store.runs(session=sys.argv[2])
+    known = store.runs(session=session)
     if known:
         run = agent.resume(known[0].id, store=store)
     else:
-        run = agent.run("go", store=store, session=sys.argv[2])
+        run = agent.run("go", store=store, session=session)
     async for event in run:
-        print(dump_row(event_to_row(event)), flush=True)
+        os.write(out, (dump_row(event_to_row(event)) + "\\n").encode())
 
-asyncio.run(main())
+asyncio.run(Agent(model=ScriptedModel(["warm"]), tools=[work]).run("up")._finish())
+print("ready", flush=True)
+for line in sys.stdin:
+    place, folder, pipe = json.loads(line)
+    pid = os.fork()
+    if pid == 0:
+        os.chdir(folder)
+        asyncio.run(main(place, os.path.basename(folder), os.open(pipe, os.O_WRONLY)))
+        os._exit(0)
+    print(pid, flush=True)
+    sys.stdin.readline()  # the pid stays the process's own until it is no longer needed
+    print(os.waitpid(pid, 0)[1], flush=True)
 """
 N_KILLS = int(os.environ.get("ANTIPHON_KILLS", "200"))
 
@@ -52,41 +69,65 @@ N_KILLS = int(os.environ.get("ANTIPHON_KILLS", "200"))
 @pytest.mark.slow
 def test_runs_killed_at_random_moments_end_whole(place: str, tmp_path: Path) -> None:
     n_kills = n_runs = 0
-    while n_kills < N_KILLS:
-        folder = tmp_path / f"run {n_runs}"
-        folder.mkdir()
-        shown, killed = kill_until_it_ends(place, folder, random.Random(n_runs))
-        with_whole_record(place, folder, shown)
-        n_kills += killed
-        n_runs += 1
+    with nursery() as parent:
+        while n_kills < N_KILLS:
+            folder = tmp_path / f"run {n_runs}"
+            folder.mkdir()
+            shown, killed = kill_until_it_ends(parent, place, folder, random.Random(n_runs))
+            with_whole_record(place, folder, shown)
+            n_kills += killed
+            n_runs += 1
+
+
+Parent = subprocess.Popen[str]
+
+
+@contextmanager
+def nursery() -> Generator[Parent]:
+    """The process that forks the others."""
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert told(parent) == "ready"
+        yield parent
+        assert parent.stdin is not None
+        parent.stdin.close()
+        assert parent.wait() == 0
+
+
+def told(parent: Parent) -> str:
+    """The next line that the forking process says."""
+    assert parent.stdout is not None
+    return parent.stdout.readline().strip()
 
 
 def kill_until_it_ends(
-    place: str, folder: Path, chance: random.Random
+    parent: Parent, place: str, folder: Path, chance: random.Random
 ) -> tuple[list[dict[str, Any]], int]:
     """Start a run, kill its process, go on with it, until it ends: all it showed, and the kills."""
     shown: list[dict[str, Any]] = []
     n_kills = 0
+    pipe = folder / "events"
+    os.mkfifo(pipe)
+    assert parent.stdin is not None
     while True:
-        process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, place, folder.name],
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert process.stdout is not None
-        for _ in range(chance.randrange(1, 40)):
-            line = process.stdout.readline()
-            if not line.endswith("\n"):
-                break
-            shown.append(json.loads(line))
-        for _ in range(chance.randrange(2000)):  # a moment, not of the process's own choosing
-            os.getpid()
-        process.send_signal(signal.SIGKILL)
-        rest = process.stdout.read().splitlines(keepends=True)
-        shown += [json.loads(line) for line in rest if line.endswith("\n")]
-        process.stdout.close()
-        n_kills += process.wait() == -signal.SIGKILL
+        parent.stdin.write(json.dumps([place, str(folder), str(pipe)]) + "\n")
+        parent.stdin.flush()
+        pid = int(told(parent))
+        with pipe.open("rb") as events:
+            for _ in range(chance.randrange(1, 40)):
+                line = events.readline()
+                if not line.endswith(b"\n"):
+                    break
+                shown.append(json.loads(line))
+            for _ in range(chance.randrange(2000)):  # a moment, not of the process's own choosing
+                os.getpid()
+            os.kill(pid, signal.SIGKILL)
+            rest = events.readlines()
+        parent.stdin.write("\n")
+        parent.stdin.flush()
+        shown += [json.loads(line) for line in rest if line.endswith(b"\n")]
+        n_kills += os.WTERMSIG(int(told(parent))) == signal.SIGKILL
         if shown and shown[-1]["type"] == "run_end":
             return shown, n_kills
 
