@@ -16,6 +16,7 @@ import sys
 import time
 import warnings
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -54,6 +55,10 @@ async def per_second(call: Callable[[], Awaitable[object]], n_calls: int) -> int
     return int(rate)
 
 
+Row = tuple[str, str, Callable[[], Awaitable[object]], int]
+"""What is measured, the kind of function, a call, and how often it is called."""
+
+
 async def calls() -> None:
     """Validated calls of a function with four arguments, from JSON text."""
     arguments: dict[str, Any] = json.loads(TEXT)
@@ -62,34 +67,65 @@ async def calls() -> None:
     waiting = tool(search_async, timeout=None)
     timed = tool(search_async)
     print("validated calls per CPU-second")
-    rows: list[tuple[str, Callable[[], Awaitable[object]], int]] = [
-        ("antiphon, plain function, no thread, JSON text", lambda: here.call(TEXT), N_CALLS),
-        ("antiphon, plain function, no thread, object", lambda: here.call(arguments), N_CALLS),
-        ("antiphon, async function, no timeout", lambda: waiting.call(TEXT), N_CALLS),
-        ("antiphon, async function, with timeout", lambda: timed.call(TEXT), N_CALLS // 10),
-        ("antiphon, plain function in a thread", lambda: beside.call(TEXT), N_CALLS // 20),
-        *peers(),
+    ours: list[Row] = [
+        ("plain, no thread, JSON text", "plain", lambda: here.call(TEXT), N_CALLS),
+        ("plain, no thread, object", "", lambda: here.call(arguments), N_CALLS),
+        ("plain, in a thread", "in a thread", lambda: beside.call(TEXT), N_CALLS // 20),
+        ("async, no timeout", "async", lambda: waiting.call(TEXT), N_CALLS),
+        ("async, with timeout", "", lambda: timed.call(TEXT), N_CALLS // 10),
     ]
-    for name, call, n_calls in rows:
-        print(f"  {name:<55}{await per_second(call, n_calls):>10,}")
+    best: dict[str, tuple[int, int]] = {}
+    for mine, rows in ((True, ours), (False, list(peers()))):
+        for name, kind, call, n_calls in rows:
+            rate = await per_second(call, n_calls)
+            print(f"  {'antiphon, ' * mine + name:<55}{rate:>10,}")
+            us, them = best.get(kind, (0, 0))
+            best[kind] = (max(us, rate), them) if mine else (us, max(them, rate))
+    most = max(them for _, them in best.values())
+    for kind, (us, them) in best.items():
+        if us and them:
+            print(f"  {kind}: {us / them:.1f} times the best peer's")
+    if most:
+        print(f"  plain: {best['plain'][0] / most:.1f} times the most of any peer, of any kind")
 
 
-def peers() -> Iterator[tuple[str, Callable[[], Awaitable[object]], int]]:
-    """The fastest validating peer of our survey, where it is installed."""
+def peers() -> Iterator[Row]:
+    """Peers that check arguments against the signature, those of our survey that are installed.
+
+    Each is called as its own runtime calls it: pydantic-ai's makes a context for each call out of
+    the run's, and runs a plain function in a thread; anthropic's runner calls it where it stands.
+    """
     try:
         pydantic_ai: Any = importlib.import_module("pydantic_ai")
         test: Any = importlib.import_module("pydantic_ai.models.test")
         usage: Any = importlib.import_module("pydantic_ai.usage")
     except ImportError:
-        return
-    schema = pydantic_ai.Tool(search_async).function_schema
+        print("  (pydantic-ai is not installed and not compared)", file=sys.stderr)
+    else:
+        run = pydantic_ai.RunContext(deps=None, model=test.TestModel(), usage=usage.RunUsage())
 
-    async def call() -> object:
-        # Its tool manager makes a context for each call, as here.
-        context = pydantic_ai.RunContext(deps=None, model=test.TestModel(), usage=usage.RunUsage())
-        return await schema.call(schema.validator.validate_json(TEXT), context)
+        def called(function: Callable[..., Any]) -> Callable[[], Awaitable[object]]:
+            schema = pydantic_ai.Tool(function).function_schema
 
-    yield "pydantic-ai, async function", call, N_CALLS
+            async def call() -> object:
+                context = replace(run, tool_name="search", tool_call_id="c1", retry=0)
+                return await schema.call(schema.validator.validate_json(TEXT), context)
+
+            return call
+
+        yield "pydantic-ai, async function", "async", called(search_async), N_CALLS
+        yield "pydantic-ai, plain function", "in a thread", called(search), N_CALLS // 20
+    try:
+        anthropic: Any = importlib.import_module("anthropic")
+    except ImportError:
+        print("  (anthropic is not installed and not compared)", file=sys.stderr)
+    else:
+        checked = anthropic.beta_tool(search)
+
+        async def call() -> object:
+            return checked.call(json.loads(TEXT))
+
+        yield "anthropic, plain function", "plain", call, N_CALLS
 
 
 def fresh_function() -> Callable[..., str]:

@@ -295,16 +295,23 @@ class Tool(Generic[P, R]):
                 return made
             job = Job(self._name, lambda: None, self.timeout, None)
             outcome = await finish(job, cast("Outcome", made))
-        elif self._awaited:
-            outcome = await self._await_directly(values)
+        elif self._awaited:  # the short way: without time limit, context or other limits
+            try:
+                value: Any = await self._function(**values)
+            except BaseException as error:
+                _let_cancellation_pass(error)
+                return self._failed(self._explain(Outcome(error=error)), call_id, repairs)
+            if type(value) is str and len(value) <= self.max_chars and value.isascii():
+                return ToolResult(call_id, self._name, value, False, value, (), tuple(repairs))
+            return self._answer(value, repairs, call_id)
         else:
             outcome = await self._perform(values, context, call_id)
         if outcome.error is not None:
             return self._failed(self._explain(outcome), call_id, repairs)
-        value = outcome.value
+        whole = outcome.value
         if outcome.printed:
-            value = outcome.printed if value is None else f"{outcome.printed}\n{value}"
-        return self._answer(value, repairs, call_id)
+            whole = outcome.printed if whole is None else f"{outcome.printed}\n{whole}"
+        return self._answer(whole, repairs, call_id)
 
     def _call_directly(
         self, values: Values, repairs: Sequence[str], call_id: str
@@ -327,18 +334,6 @@ class Tool(Generic[P, R]):
         if kind is str and len(value) <= self.max_chars and value.isascii():
             return ToolResult(call_id, self._name, value, False, value, (), tuple(repairs))
         return self._answer(value, repairs, call_id) if kind in _VALUES else Outcome(value)
-
-    async def _await_directly(self, values: Values) -> Outcome:
-        """The short way for an async function without time limit, context or other limits."""
-        try:
-            return Outcome(await self._function(**values))
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            return Outcome(error=error)  # the tool raised it: nobody cancelled this call
-        except BaseException as error:
-            return Outcome(error=error)
 
     def _answer(self, value: Any, repairs: Sequence[str], call_id: str) -> ToolResult:
         try:
@@ -405,6 +400,14 @@ class Tool(Generic[P, R]):
 
     def _failed(self, text: str, call_id: str, repairs: Sequence[str] = ()) -> ToolResult:
         return ToolResult(call_id, self._name, text, is_error=True, repairs=tuple(repairs))
+
+
+def _let_cancellation_pass(error: BaseException) -> None:
+    """Raise the cancellation of this task; one that a tool raised by itself is a failure of it."""
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise error
 
 
 Binder = Callable[[Callable[..., Any], Values], Any]
