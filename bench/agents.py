@@ -228,10 +228,9 @@ async def _bare_wait(url: str, model: str) -> float:
     body = json.dumps({"model": model, "stream": True, "messages": []}).encode()
     writer.write(b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\n")
     writer.write(b"content-length: %d\r\n\r\n%s" % (len(body), body))
-    wait = -1.0
-    while wait < 0:
-        line = await reader.readline()
-        if line.startswith(b"data: {"):
+    wait = 0.0
+    while (line := await reader.readline()) != b"data: [DONE]\n":
+        if line.startswith(b"data: {") and not wait:
             delta = json.loads(line[6:])["choices"][0]["delta"]
             wait = (time.monotonic() - float(delta["content"])) * 1000
     writer.close()
