@@ -7,10 +7,10 @@ import pytest
 
 from antiphon.agent import Agent, RunResult
 from antiphon.errors import UsageError
-from antiphon.events import LimitEvent, TaskEvent, Trajectory
+from antiphon.events import AttemptEvent, LimitEvent, TaskEvent, Trajectory
 from antiphon.messages import Completion, Message, ToolCall, Usage
 from antiphon.models import Price, ScriptedModel
-from antiphon.strategies import PlanAndExecute, Reflexion, exact
+from antiphon.strategies import PlanAndExecute, Reflexion, Verdict, exact, judge
 from antiphon.tools import tool
 
 
@@ -95,6 +95,26 @@ def test_an_attempt_that_the_budget_ends_is_judged_by_what_it_has() -> None:
     result = Reflexion(actor, exact("Canberra"), max_steps=2).run_sync("Capital?")
 
     assert (result.stop_reason, used(result)) == ("step_limit", 2)
+
+
+def test_an_attempt_that_there_is_no_judge_left_for_is_the_answer_at_the_limit() -> None:
+    scores = judge(ScriptedModel(['{"score": 1}']), "Is it right?")
+    result = Reflexion(clerk(["Sydney"]), scores, max_steps=1).run_sync("Capital?")
+
+    assert (result.stop_reason, result.output, used(result)) == ("step_limit", "Sydney", 1)
+    [attempt] = [e for e in result.trajectory.events if isinstance(e, AttemptEvent)]
+    assert attempt.verdict == "unverified"
+    assert attempt.feedback == "the judge gave no verdict: step limit"
+
+
+def test_an_evaluator_that_breaks_at_the_limit_is_told_of() -> None:
+    def breaks(_result: RunResult) -> Verdict:
+        raise ZeroDivisionError("division by zero")
+
+    result = Reflexion(clerk(["Sydney"]), breaks, max_steps=1).run_sync("Capital?")
+
+    assert result.stop_reason == "evaluator_error"
+    assert "division by zero" in result.trajectory.error
 
 
 def test_the_budget_of_a_strategy_holds_for_a_strategy_inside_it() -> None:

@@ -209,6 +209,9 @@ def judge(model: Model | str, rubric: str = "", *, threshold: float = 0.5) -> Ev
         )
         attempt = result.trajectory.call_id.partition(":")[2]
         verdict = await run.under(f"judge:{attempt}")
+        if verdict.stop_reason in ("step_limit", "token_limit", "cost_limit"):
+            limit = verdict.stop_reason.replace("_", " ")
+            return Verdict(None, feedback=f"the judge gave no verdict: {limit}")
         if verdict.stop_reason != "answer":
             raise RunError(verdict.trajectory.error or f"the judge: {verdict.stop_reason}")
         score, feedback = _score_in(verdict.text)

@@ -133,6 +133,8 @@ class ReflexionCourse(StrategyCourse):
         if verdict.ok is False:
             self._last_failed = result.text
             return None
+        if verdict.ok is None:
+            self.mind_budget()  # used up, perhaps before there was a verdict
         await self._say(self.attempts[-1])
         return "answer" if verdict.ok else "unverified"
 
