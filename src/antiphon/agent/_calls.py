@@ -4,12 +4,16 @@ What the model reads where a call was not executed is written here.  Executing i
 `Tool.call`; when, and which together, is the loop's.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from antiphon.messages import InvalidToolCall, Message, ToolCall, ToolResult, dump_json
 
 _MAX_QUOTED_CHARS = 200
+_CALL_MARKUP = re.compile(
+    r"<tool_call>|<function=|\[TOOL_CALLS\]|<\|python_tag\|>|tool▁calls▁begin"
+)
 
 
 class Ids:
@@ -79,6 +83,12 @@ def refused_results(message: Message, why: str) -> list[ToolResult]:
         ToolResult(call.id, call.name, f"This call was not executed: {why}.", is_error=True)
         for call in calls
     ]
+
+
+def has_written_call(text: str, names: Iterable[str]) -> bool:
+    """Whether a text holds a family's markup of a call, followed by the name of a tool on offer."""
+    found = _CALL_MARKUP.search(text)
+    return found is not None and any(name in text[found.end() :] for name in names)
 
 
 def cut_reason(n_tokens: int) -> str:

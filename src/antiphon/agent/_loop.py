@@ -8,10 +8,10 @@ from outside.
 The history is never walked again: a step appends, and its cost does not depend on those before it.
 """
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from antiphon.agent._aside import Aside
 from antiphon.agent._asking import Asked, Asking
 from antiphon.agent._calls import (
     CANCELLED,
@@ -19,6 +19,7 @@ from antiphon.agent._calls import (
     Repeats,
     call_ids,
     cut_reason,
+    has_written_call,
     n_calls,
     repeated_note,
     with_own_ids,
@@ -29,17 +30,16 @@ from antiphon.agent._execution import Execution, OpenCalls
 from antiphon.agent._hooks import Again, Stopped, checked, settled
 from antiphon.agent._insertion import insert_results
 from antiphon.agent._nested import held
-from antiphon.agent._observing import SUMMARISER, Observing
+from antiphon.agent._observing import Observing
 from antiphon.agent._offer import Offer, agent_row
 from antiphon.agent._output import FINAL_TOOL, Unfit
 from antiphon.agent._record import is_said, open_step
 from antiphon.agent._resume import speaker, told_again
 from antiphon.agent._runnable import Runnable
-from antiphon.agent._select import SELECTOR
 from antiphon.agent._start import Start
 from antiphon.agent._telling import Shown
 from antiphon.agent._view import View
-from antiphon.errors import ContextLengthError, ModelError, UsageError
+from antiphon.errors import ContextLengthError, UsageError
 from antiphon.events import (
     ApprovalEvent,
     AttemptEvent,
@@ -64,14 +64,13 @@ from antiphon.events import (
     Trajectory,
     step_to_row,
 )
-from antiphon.memory import Compacted, head_tail
+from antiphon.memory import Compacted
 from antiphon.messages import (
     Completion,
     Conversation,
     Message,
     ToolResult,
 )
-from antiphon.models import Model
 from antiphon.tools import RunContext
 
 if TYPE_CHECKING:
@@ -90,13 +89,6 @@ _MAX_SHORTENINGS = 5  # in one step
 
 LAST_WORD = "You have used up your steps. Answer now, from what you know, without calling a tool."
 """What the model is told at its last step, where it may still answer."""
-
-_SUMMARISED_TOKENS = 12_000
-"""How much of a long result a summarising model is shown."""
-
-_CALL_MARKUP = re.compile(
-    r"<tool_call>|<function=|\[TOOL_CALLS\]|<\|python_tag\|>|tool▁calls▁begin"
-)
 
 
 class Loop(Course):
@@ -121,7 +113,8 @@ class Loop(Course):
         )
         self._view = View(self.record)
         known = (result for step in self.record.steps for result in step.results)
-        self._observing = Observing(known, self._summarise)
+        self._aside = Aside(self)
+        self._observing = Observing(known, self._aside.summarise)
         self.execution = Execution(
             start, self.record, self.telling, self.approver, self._view.say, self._observing
         )
@@ -358,7 +351,7 @@ class Loop(Course):
         text = completion.message.text
         if not text.strip():
             return await self._ask_again(index, EMPTY_REPLY, "was empty")
-        if not completion.format and _has_written_call(text, offer):
+        if not completion.format and has_written_call(text, offer.tools):
             why = "wrote a call as text; name the model's format, as in MODEL?format=hermes"
             return await self._ask_again(index, CALL_AS_TEXT, why)
         if offer.output is None:
@@ -453,50 +446,9 @@ class Loop(Course):
         self._observing.shows_ids = agent.insert_results
         self._observing.query = self.start.question
         if offer.selection is not None:
-            await offer.selection.begin(self.start.question, self._choose)
+            await offer.selection.begin(self.start.question, self._aside.choose)
             self._keep_offer(agent, offer)
         return offer
-
-    async def _aside(self, role: str, told: str, model: "Model | str | None", text: str) -> str:
-        """Have a model do something beside the conversation; its run is a part of this one.
-
-        Raises:
-            ModelError: It gives no answer.
-        """
-        agent = replace(
-            self.agent,
-            name=role,
-            instructions=told,
-            model=self.agent.model if model is None else model,
-            tools=(),
-            handoffs=(),
-            final_tools=(),
-            output_type=str,
-            hooks=(),
-            guardrails=(),
-            compaction=None,
-            select=None,
-            observations=None,
-            insert_results=False,
-            memory=None,
-        )
-        run = agent.run(text, metadata={"role": role})
-        result = await run.under(f"{role}:{len(self.record.children)}")
-        if result.stop_reason != "answer":
-            raise ModelError(result.trajectory.error or f"the {role}: {result.stop_reason}")
-        return result.text
-
-    async def _summarise(self, text: str, query: str) -> str:
-        how = self.agent.observations
-        model = None if how is None else how.summariser
-        clipped = head_tail(text, _SUMMARISED_TOKENS)
-        return await self._aside(
-            "summariser", SUMMARISER, model, f"Question: {query}\n\nResult:\n{clipped}"
-        )
-
-    async def _choose(self, text: str) -> str:
-        model = None if self.agent.select is None else self.agent.select.refine
-        return await self._aside("selector", SELECTOR, model, text)
 
     def _about_calls(self, index: int) -> RunContext[Any]:
         self._context.agent, self._context.step = self.agent.name, index
@@ -635,12 +587,6 @@ def _system_text(conversation: Conversation) -> str:
 
 def _body(conversation: Conversation) -> tuple[Message, ...]:
     return conversation.messages[1:] if _system_text(conversation) else conversation.messages
-
-
-def _has_written_call(text: str, offer: Offer) -> bool:
-    """Whether a text holds a family's markup of a call, followed by the name of a tool on offer."""
-    found = _CALL_MARKUP.search(text)
-    return found is not None and any(name in text[found.end() :] for name in offer.tools)
 
 
 if TYPE_CHECKING:
