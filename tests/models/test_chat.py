@@ -366,6 +366,34 @@ def test_token_ids_and_logprobs_are_kept_where_the_server_gives_them() -> None:
     assert completion.prompt_ids == (1, 2)
 
 
+def test_probabilities_are_asked_for_and_kept_where_the_server_knows_no_ids() -> None:
+    top = [{"token": "a", "logprob": -0.5}, {"token": "b", "logprob": -1.5}]
+    entry = {"token": "a", "logprob": -0.5, "top_logprobs": top}
+    choice = {"delta": {"content": "a"}, "logprobs": {"content": [entry]}}
+
+    outputs, server = ask(
+        stream({"choices": [choice]}, chat({}, "stop")), settings=ModelSettings(logprobs=2)
+    )
+
+    sent, completion = server.requests[0].json, completion_of(outputs)
+    assert (sent["logprobs"], sent["top_logprobs"]) == (True, 2)
+    assert completion.tokens is None
+    assert completion.logprobs is not None
+    assert [(t.text, t.logprob) for t in completion.logprobs[0].top] == [("a", -0.5), ("b", -1.5)]
+
+
+def test_an_answer_that_is_wanted_whole_is_asked_for_whole() -> None:
+    message = {"role": "assistant", "content": "It is 3."}
+    whole = {"choices": [{"message": message, "finish_reason": "stop"}]}
+
+    outputs, server = ask(body(whole), settings=ModelSettings(stream=False))
+
+    sent = server.requests[0].json
+    assert sent["stream"] is False
+    assert "stream_options" not in sent
+    assert completion_of(outputs).message.text == "It is 3."
+
+
 HALF = sse(chat({"content": "one "}), chat({"content": "two"}), done=False)
 BROKEN: dict[str, Reply] = {
     "ends without saying so": Reply(HALF, kind="text/event-stream"),

@@ -2,12 +2,14 @@
 
 import asyncio
 import json
-from typing import Any
+import threading
+from typing import Any, ClassVar
 
 import pytest
 
 from antiphon.errors import ModelConnectionError, ModelError
-from antiphon.formats import get_format
+from antiphon.formats import Grammar, get_format
+from antiphon.formats.qwen2_5 import Qwen25
 from antiphon.messages import (
     Completion,
     Conversation,
@@ -271,3 +273,32 @@ def test_a_dead_server_is_told_at_once() -> None:
 
     with pytest.raises(ModelConnectionError, match="cannot connect"):
         asyncio.run(go())
+
+
+class Watched(Qwen25):
+    """A family that notes in which threads its grammars are built."""
+
+    threads: ClassVar[list[str]] = []
+
+    def grammar(self, *args: Any, **kwargs: Any) -> Grammar:
+        self.threads.append(threading.current_thread().name)
+        return Qwen25.grammar(self, *args, **kwargs)
+
+
+def test_a_grammar_is_built_beside_the_event_loop() -> None:
+    """One over a hundred tools takes long; a server answers others meanwhile."""
+    Watched.threads.clear()
+    end = {"content": "It is 3.", "stop": True, "stop_type": "eos"}
+    script = server_of("llamacpp", stream(end, done=False))
+
+    async def go() -> None:
+        async with Loopback(script) as server:
+            model = RawModel("m", Watched(), base_url=f"{server.url}/v1", model="m")
+            outputs = [output async for output in model.stream(ASKED)]
+            await model.close()
+            assert isinstance(outputs[-1], Completion)
+
+    asyncio.run(go())
+
+    assert len(Watched.threads) == 1
+    assert Watched.threads != [threading.current_thread().name]

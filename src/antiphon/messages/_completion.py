@@ -85,6 +85,8 @@ class TokenLogprob:
     """Its log probability (natural) under the sampling distribution, where known."""
     text: str = ""
     """Its text, where known; may be part of a character."""
+    top: "tuple[TokenLogprob, ...]" = ()
+    """The likeliest tokens in its place, likeliest first, where they were asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,8 @@ class Completion:
     """The tokens of the prompt, where known."""
     tokens: tuple[TokenLogprob, ...] | None = None
     """The sampled tokens, the end mark included, where known."""
+    logprobs: tuple[TokenLogprob, ...] | None = None
+    """As `tokens`, of a server that tells texts and probabilities but no ids: each id is -1."""
     sampling: JsonObject = field(default_factory=lambda: {})
     """The sampling parameters that were asked for."""
     time_to_first_token: float | None = None

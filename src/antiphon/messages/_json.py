@@ -94,6 +94,8 @@ if (_make := getattr(json.encoder, "c_make_encoder", None)) is not None:
         None, _encoder.default, json.encoder.encode_basestring, None, ": ", ", ", False, False, True
     )
 
+_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
 
 def json_bytes(value: Any) -> bytes:
     """Compact JSON for a wire that must be UTF-8.
@@ -104,7 +106,7 @@ def json_bytes(value: Any) -> bytes:
     >>> json_bytes({"text": "caf\\u00e9 \\ud800"}).decode()
     '{"text":"café �"}'
     """
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = _compact(value)
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:

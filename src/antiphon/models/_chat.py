@@ -39,7 +39,7 @@ from antiphon.models._dialect import Dialect, Once, Reader, Request, sampling_of
 from antiphon.models._history import Prefix, Sent, sent_messages
 from antiphon.models._model import ModelSettings
 from antiphon.models._text_calls import TextCalls
-from antiphon.models._wire import count_of, image_url, text_of
+from antiphon.models._wire import count_of, image_url, text_of, token_of
 
 _MAX_PREFIXES = 512  # conversations whose last request is kept
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
@@ -91,6 +91,7 @@ class ChatDialect:
             "/chat/completions",
             b"".join(parts),
             lambda: ChatReader(self, self._model, settings, tools),
+            whole=not settings.stream,
         )
 
     def learn_reasoning_field(self, field: str) -> None:
@@ -101,7 +102,9 @@ class ChatDialect:
             self._prefixes.clear()
 
     def _options(self, conversation: Conversation, settings: ModelSettings) -> JsonObject:
-        options: JsonObject = {"stream": True, "stream_options": {"include_usage": True}}
+        options: JsonObject = {"stream": settings.stream}
+        if settings.stream:
+            options["stream_options"] = {"include_usage": True}
         for field, value in (
             ("temperature", settings.temperature),
             ("top_p", settings.top_p),
@@ -118,6 +121,8 @@ class ChatDialect:
             options["parallel_tool_calls"] = False
         if settings.response_schema is not None:
             options["response_format"] = _response_format(settings.response_schema)
+        if settings.logprobs is not None:
+            options |= {"logprobs": True, "top_logprobs": settings.logprobs}
         return options | settings.extra
 
     def _tool(self, spec: ToolSpec, settings: ModelSettings) -> bytes:
@@ -242,6 +247,7 @@ class ChatReader:
         self._finish: str | None = None
         self._usage: Mapping[str, Any] = {}
         self._tokens: list[TokenLogprob] = []
+        self._logprobs: list[TokenLogprob] = []
         self._prompt_ids: tuple[int, ...] | None = None
 
     @property
@@ -265,19 +271,19 @@ class ChatReader:
         if isinstance(model, str) and model:
             self._model = model
         usage = data.get("usage")
-        if isinstance(usage, Mapping):
-            self._usage = cast("Mapping[str, Any]", usage)
+        if isinstance(usage, dict):
+            self._usage = cast("dict[str, Any]", usage)
         choices: Any = data.get("choices")
         if not isinstance(choices, list) or not choices:
             return
         choice: Any = choices[0]  # pyright: ignore[reportUnknownVariableType]
-        if not isinstance(choice, Mapping):
+        if not isinstance(choice, dict):
             return
-        fields = cast("Mapping[str, Any]", choice)
+        fields = cast("dict[str, Any]", choice)
         self._take_tokens(data, fields)
         delta = fields.get(field)
-        if isinstance(delta, Mapping):
-            yield from self._take_delta(cast("Mapping[str, Any]", delta))
+        if isinstance(delta, dict):
+            yield from self._take_delta(cast("dict[str, Any]", delta))
         finish = fields.get("finish_reason")
         if isinstance(finish, str) and finish:
             self._finish = finish
@@ -301,12 +307,12 @@ class ChatReader:
         calls: Any = delta.get("tool_calls")
         if isinstance(calls, list):
             for call in cast("list[Any]", calls):
-                if isinstance(call, Mapping):
-                    yield from self._take_call(cast("Mapping[str, Any]", call))
+                if isinstance(call, dict):
+                    yield from self._take_call(cast("dict[str, Any]", call))
 
     def _take_call(self, call: Mapping[str, Any]) -> Iterator[Delta]:
         function: Any = call.get("function")
-        fields = cast("Mapping[str, Any]", function if isinstance(function, Mapping) else {})
+        fields = cast("dict[str, Any]", function if isinstance(function, dict) else {})
         return self._calls.add(
             index=call.get("index"),
             name=fields.get("name"),
@@ -320,16 +326,17 @@ class ChatReader:
         if isinstance(prompt, list):
             self._prompt_ids = tuple(cast("list[int]", prompt))
         logprobs: Any = choice.get("logprobs")
-        content: Any = cast("Any", logprobs).get("content") if isinstance(logprobs, Mapping) else ()
+        content: Any = cast("Any", logprobs).get("content") if isinstance(logprobs, dict) else ()
         entries = cast("list[dict[str, Any]]", content or [])
         ids: Any = choice.get("token_ids")
         if not isinstance(ids, list):
             ids = [entry.get("id") for entry in entries]
         for n, id in enumerate(cast("list[Any]", ids)):
+            entry: dict[str, Any] = entries[n] if n < len(entries) else {}
             if isinstance(id, int):
-                entry: dict[str, Any] = entries[n] if n < len(entries) else {}
-                text = entry.get("token") or ""
-                self._tokens.append(TokenLogprob(id, entry.get("logprob"), text))
+                self._tokens.append(token_of(entry, id))
+            else:
+                self._logprobs.append(token_of(entry))
 
     def _append(self, kind: type[TextPart] | type[ThinkingPart], text: str) -> None:
         if not self._parts or self._parts[-1][0] is not kind:
@@ -362,6 +369,7 @@ class ChatReader:
             self._model,
             prompt_ids=self._prompt_ids,
             tokens=tuple(self._tokens) or None,
+            logprobs=tuple(self._logprobs) or None,
             sampling=sampling_of(self._settings),
         )
         return rest, completion

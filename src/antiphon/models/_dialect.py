@@ -56,6 +56,8 @@ class Request:
     """Makes a fresh reader; once for each try."""
     lines: bool = False
     """Whether the stream is one JSON object a line instead of server-sent events."""
+    whole: bool = False
+    """Whether nothing comes before all of it: the server may be silent for as long as it writes."""
 
 
 class Dialect(Protocol):

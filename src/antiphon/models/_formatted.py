@@ -43,18 +43,23 @@ class Prompt:
         """Texts that end the completion."""
         return tuple(dict.fromkeys((*self.format.stop, *self.settings.stop)))
 
+    @property
+    def is_held(self) -> bool:
+        """Whether decoding is to be held to a grammar: it is wanted, and there is something to
+        call or the answer may not be any text."""
+        wanted = self.conversation.tools or self.settings.response_schema
+        return self.settings.constrain is not False and bool(wanted)
+
     def grammar(self) -> Grammar | None:
-        """What decoding is to be held to; nothing where it is not wanted, or where nothing can be
-        called and the answer may be any text."""
-        answer = self.settings.response_schema
-        if self.settings.constrain is False or not (self.conversation.tools or answer):
+        """What decoding is to be held to, if it is."""
+        if not self.is_held:
             return None
         return self.format.grammar(
             self.conversation.tools,
             choice=self.settings.tool_choice,
             parallel=self.settings.parallel_tool_calls,
             start=self.rendered.start,
-            answer=answer,
+            answer=self.settings.response_schema,
         )
 
 

@@ -105,6 +105,17 @@ class GgufModel:
             yield delta
         yield replace(completion, time_to_first_token=first, duration=perf_counter() - started)
 
+    async def count_tokens(self, conversation: Conversation, settings: ModelSettings) -> int:
+        """How many tokens a conversation's prompt has.
+
+        Raises:
+            RenderError: The family cannot express a message.
+            ModelError: The file cannot be loaded.
+        """
+        prompt = prompt_of(self._format, conversation, settings)
+        engine = await self._loaded()
+        return len(await asyncio.to_thread(engine.tokenize, prompt.rendered))
+
     async def close(self) -> None:
         """Give the engine back; the last model of a file frees it."""
         engine, self._engine = self._engine, None
@@ -168,6 +179,7 @@ def _options(prompt: Prompt, engine: Engine) -> JsonObject:
     settings = prompt.settings
     stop = [*prompt.stop, *([engine.end_text] if engine.end_text else [])]
     options: JsonObject = {"stop": list(dict.fromkeys(stop))}
+    options["logprobs"] = max(1, settings.logprobs or 0)
     for name, value in (
         ("temperature", settings.temperature),
         ("top_p", settings.top_p),

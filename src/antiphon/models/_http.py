@@ -11,7 +11,7 @@ makes a loop a call): connections belong to the loop that opened them and are cl
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
@@ -83,7 +83,13 @@ class HttpClient:
 
     @asynccontextmanager
     async def request(
-        self, method: str, url: str, *, headers: Mapping[str, str], body: bytes | None = None
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        silent: bool = False,
     ) -> AsyncGenerator[Response, None]:
         """Send a request and give the answer while it arrives.
 
@@ -92,6 +98,7 @@ class HttpClient:
             url: Where to.
             headers: All headers.
             body: The body.
+            silent: Whether the server may say nothing until all of the answer is there.
 
         Raises:
             ModelConnectionError: There is no answer, or not within the time.
@@ -101,6 +108,7 @@ class HttpClient:
 
         session = await self._session()
         origin = _origin(url)
+        timeouts = replace(self.timeouts, read=self.timeouts.total) if silent else self.timeouts
         try:
             response = await session.request(
                 method,
@@ -109,36 +117,20 @@ class HttpClient:
                 headers=headers,
                 allow_redirects=False,
                 proxy=self._proxy(url),
+                timeout=_limits(timeouts) if silent else session.timeout,
             )
         except aiohttp.InvalidURL as error:
             raise UsageError(f"not a URL: {clip(url)}") from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise ModelConnectionError(_connect_message(error, origin, self.timeouts)) from error
+            raise ModelConnectionError(_connect_message(error, origin, timeouts)) from error
         async with response:
-            yield Response(response.status, response.headers, self._chunks(response, origin))
+            yield Response(response.status, response.headers, _chunks(response, origin, timeouts))
 
     async def close(self) -> None:
         """Close the connections of the running loop. May be called twice."""
         pool = self._pools.pop(asyncio.get_running_loop(), None)
         if pool is not None:
             await pool.keeper.aclose()
-
-    async def _chunks(
-        self, response: "aiohttp.ClientResponse", origin: str
-    ) -> AsyncGenerator[bytes, None]:
-        import aiohttp
-
-        try:
-            async for chunk in response.content.iter_any():
-                yield chunk
-        except TimeoutError as error:
-            raise ModelConnectionError(
-                f"{origin} fell silent in mid-answer for more than {self.timeouts.read:g} s"
-            ) from error
-        except (aiohttp.ClientError, OSError) as error:
-            raise ModelConnectionError(
-                f"the connection to {origin} broke in mid-answer ({_reason(error)})"
-            ) from error
 
     async def _session(self) -> "aiohttp.ClientSession":
         loop = asyncio.get_running_loop()
@@ -175,15 +167,39 @@ async def _open_session(timeouts: Timeouts) -> "AsyncGenerator[aiohttp.ClientSes
     session = aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0),
         cookie_jar=aiohttp.DummyCookieJar(),
-        timeout=aiohttp.ClientTimeout(
-            total=timeouts.total, sock_connect=timeouts.connect, sock_read=timeouts.read
-        ),
+        timeout=_limits(timeouts),
         headers={"Accept-Encoding": "identity", "User-Agent": "antiphon"},
     )
     try:
         yield session
     finally:
         await session.close()
+
+
+async def _chunks(
+    response: "aiohttp.ClientResponse", origin: str, timeouts: Timeouts
+) -> AsyncGenerator[bytes, None]:
+    import aiohttp
+
+    try:
+        async for chunk in response.content.iter_any():
+            yield chunk
+    except TimeoutError as error:
+        raise ModelConnectionError(
+            f"{origin} fell silent in mid-answer for more than {timeouts.read:g} s"
+        ) from error
+    except (aiohttp.ClientError, OSError) as error:
+        raise ModelConnectionError(
+            f"the connection to {origin} broke in mid-answer ({_reason(error)})"
+        ) from error
+
+
+def _limits(timeouts: Timeouts) -> "aiohttp.ClientTimeout":
+    import aiohttp
+
+    return aiohttp.ClientTimeout(
+        total=timeouts.total, sock_connect=timeouts.connect, sock_read=timeouts.read
+    )
 
 
 def _origin(url: str) -> str:

@@ -18,7 +18,7 @@ import secrets
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -33,6 +33,7 @@ from antiphon.errors import (
 )
 from antiphon.formats import Piece, Rendered
 from antiphon.messages import JsonObject, TokenLogprob, json_bytes
+from antiphon.models._wire import token_of
 
 N_SLOTS = 4
 _MAX_CACHED_TEXTS = 4096
@@ -137,7 +138,7 @@ class Engine:
             ModelError: llama.cpp refused the request.
         """
         errors: list[JsonObject] = []
-        request: JsonObject = {"logprobs": 1, "cache_prompt": True} | options
+        request: JsonObject = {"cache_prompt": True} | options
         request |= {"prompt": list[Any](prompt), "stream": True}
 
         def take(event: JsonObject) -> bool:
@@ -336,7 +337,7 @@ def _sampled(event: JsonObject, text_of: Callable[[int], str]) -> Sampled:
     details = cast("dict[str, Any]", usage.get("prompt_tokens_details") or {})
     return Sampled(
         choice.get("text") or "",
-        tuple(TokenLogprob(e["id"], e["logprob"], _token_text(e, text_of)) for e in entries),
+        tuple(replace(token_of(e), text=_token_text(e, text_of)) for e in entries),
         choice.get("finish_reason") or "",
         n_prompt=usage.get("prompt_tokens", 0),
         n_cached=details.get("cached_tokens", 0),

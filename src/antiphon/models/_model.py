@@ -47,6 +47,12 @@ class ModelSettings:
     """Whether decoding is held to the format's grammar; ``None``: where the model can."""
     response_schema: "JsonObject | None" = None
     """A JSON Schema that an answer without calls must fit; held where the model can be held."""
+    logprobs: int | None = None
+    """How many of the likeliest tokens are wanted beside each sampled one; ``None``: no log
+    probabilities are asked for, though a model that has them tells those of the sampled tokens."""
+    stream: bool = True
+    """Whether the answer is wanted as it is written; a server that is asked for it whole has less
+    to send.  A model that does not know the difference streams."""
     extra: JsonObject = field(default_factory=dict[str, JsonValue])
     """Further fields of the request, sent as they are."""
 

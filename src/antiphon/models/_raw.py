@@ -6,6 +6,7 @@ token. Where it takes text only, a mark inside such text is broken by a zero-wid
 record shows the prompt as it was sent.
 """
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
@@ -13,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from antiphon.errors import ModelConnectionError, ModelError, ModelNotFoundError
-from antiphon.formats import Format, Piece, Rendered
+from antiphon.formats import Format, Grammar, Piece, Rendered
 from antiphon.messages import Conversation, JsonObject, json_bytes
 from antiphon.models._dialect import Request
 from antiphon.models._formatted import Prompt, marks_of, prompt_of
@@ -105,6 +106,21 @@ class RawModel:
             async for output in outputs:
                 yield output
 
+    async def count_tokens(self, conversation: Conversation, settings: ModelSettings) -> int:
+        """How many tokens a conversation's prompt has.
+
+        Raises:
+            RenderError: The family cannot express a message.
+            ModelError: The server does not tell, or does not answer.
+        """
+        prompt = prompt_of(self._format, conversation, settings)
+        kind = await self._server_kind()
+        marks = {piece.text for piece in prompt.rendered.pieces if piece.special}
+        ids = await self._prompt_ids(prompt.rendered, kind, marks)
+        if ids is None:
+            raise ModelNotFoundError(f"{self._spec} offers no tokenizer that could count")
+        return len(ids)
+
     async def close(self) -> None:
         """Close the connections of the running event loop."""
         await self._endpoint.close()
@@ -128,7 +144,8 @@ class RawModel:
         return _OWNERS.get(str(own[0].get("owned_by", "")) if own else "", "openai")
 
     async def _request(self, prompt: Prompt, kind: ServerKind) -> Request:
-        grammar = prompt.grammar()
+        # A grammar over many tools takes long to build; others are answered meanwhile.
+        grammar = await asyncio.to_thread(prompt.grammar) if prompt.is_held else None
         marks = {piece.text for piece in prompt.rendered.pieces if piece.special}
         marks |= set() if grammar is None else marks_of(grammar)
         ids = await self._prompt_ids(prompt.rendered, kind, marks)
@@ -140,7 +157,7 @@ class RawModel:
             kind,
             model=self._model,
             marks=frozenset(marks),
-            grammar=await self._spelled(prompt, kind),
+            grammar=None if grammar is None else await self._spelled(grammar, prompt, kind),
         )
         sent: JsonObject = {"prompt": text if ids is None else list[Any](ids)}
         return Request(
@@ -150,21 +167,18 @@ class RawModel:
             lines=kind == "ollama",
         )
 
-    async def _spelled(self, prompt: Prompt, kind: ServerKind) -> str | None:
+    async def _spelled(self, grammar: Grammar, prompt: Prompt, kind: ServerKind) -> str | None:
         """The grammar as the server takes it; ``None`` where it takes none and none is asked for.
 
         vLLM's and SGLang's text grammars cannot name special tokens, so they hold only families
         whose marks are plain text.
         """
-        grammar = prompt.grammar()
-        if grammar is None:
-            return None
         marks = marks_of(grammar)
         if kind == "llamacpp":
             single = [mark for mark in sorted(marks) if await self._is_token(mark, kind)]
-            return grammar.to_gbnf(specials=frozenset(single))
+            return await asyncio.to_thread(grammar.to_gbnf, specials=frozenset(single))
         if kind in ("vllm", "sglang") and not marks:
-            return grammar.to_gbnf(specials=frozenset())
+            return await asyncio.to_thread(grammar.to_gbnf, specials=frozenset())
         if prompt.settings.constrain:
             raise ModelError(
                 f"{self._spec} cannot be held to the grammar of {prompt.format.name}: "

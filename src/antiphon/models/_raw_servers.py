@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from antiphon.messages import Completion, Delta, JsonObject, TokenLogprob, Usage
 from antiphon.models._dialect import Reader
 from antiphon.models._formatted import FormatReader, Prompt
-from antiphon.models._wire import count_of
+from antiphon.models._wire import count_of, token_of
 
 ServerKind = Literal["llamacpp", "vllm", "sglang", "ollama", "openai"]
 
@@ -43,7 +43,8 @@ def options(
     match kind:
         case "llamacpp":
             made |= sampled
-            made |= {"n_predict": max_tokens, "stop": stop, "cache_prompt": True, "n_probs": 1}
+            made |= {"n_predict": max_tokens, "stop": stop, "cache_prompt": True}
+            made["n_probs"] = max(1, settings.logprobs or 0)
             kept: list[Any] = sorted(marks)
             made |= {"return_tokens": True, "preserved_tokens": kept}
             made |= {} if grammar is None else {"grammar": grammar}
@@ -54,7 +55,8 @@ def options(
             if settings.response_schema is not None and free:
                 made["format"] = settings.response_schema
         case _:
-            made |= sampled | {"max_tokens": max_tokens, "stop": stop, "logprobs": 1}
+            made |= sampled | {"max_tokens": max_tokens, "stop": stop}
+            made["logprobs"] = max(1, settings.logprobs or 0)
             made |= {"stream_options": {"include_usage": True}}
             if kind in ("vllm", "sglang"):
                 made |= {"skip_special_tokens": False, "spaces_between_special_tokens": False}
@@ -135,8 +137,7 @@ class LlamaReader(RawReader):
         """Take one event."""
         entries = cast("list[dict[str, Any]]", data.get("completion_probabilities") or [])
         for entry in entries:
-            text = str(entry.get("token") or "")
-            self._tokens.append(TokenLogprob(entry["id"], entry.get("logprob"), text))
+            self._tokens.append(token_of(entry))
         if not entries:
             self._tokens.extend(map(TokenLogprob, cast("list[int]", data.get("tokens") or [])))
         if data.get("stop"):
@@ -190,10 +191,13 @@ class CompletionsReader(RawReader):
         logprobs = cast("dict[str, Any]", choice.get("logprobs") or {})
         values = cast("list[float | None]", logprobs.get("token_logprobs") or [])
         texts = cast("list[str]", logprobs.get("tokens") or [])
+        tops = cast("list[dict[str, float] | None]", logprobs.get("top_logprobs") or [])
         for n, id in enumerate(ids):
             value = values[n] if n < len(values) else None
             text = texts[n] if n < len(texts) else ""
-            self._tokens.append(TokenLogprob(id, value, text))
+            top = (tops[n] or {}) if n < len(tops) else {}
+            others = tuple(TokenLogprob(-1, p, t) for t, p in top.items())
+            self._tokens.append(TokenLogprob(id, value, text, others))
 
 
 def completions_usage(usage: Mapping[str, Any]) -> Usage:

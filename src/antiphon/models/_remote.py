@@ -1,8 +1,9 @@
 """A model behind an HTTP API, whatever its dialect: streaming, and what to do when it breaks.
 
-The answer is always streamed.  A stream that ends before the server said that the answer is over is
-broken: nothing of it is an answer, a `Retry` tells the consumer to discard what it was shown, and
-the request is made again.  A server that answers with one JSON body is taken as it is.
+The answer is streamed where it is not wanted whole.  A stream that ends before the server said that
+the answer is over is broken: nothing of it is an answer, a `Retry` tells the consumer to discard
+what it was shown, and the request is made again.  A server that answers with one JSON body is taken
+as it is.
 """
 
 import asyncio
@@ -152,7 +153,7 @@ class Endpoint:
         first: float | None = None
         url = request.path if "://" in request.path else self.base_url + request.path
         async with self._client.request(
-            "POST", url, headers=self._headers, body=request.body
+            "POST", url, headers=self._headers, body=request.body, silent=request.whole
         ) as response:
             self._reached = True
             if response.status != 200:

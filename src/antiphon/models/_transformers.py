@@ -110,6 +110,17 @@ class TransformersModel:
             yield delta
         yield replace(completion, time_to_first_token=first, duration=perf_counter() - started)
 
+    async def count_tokens(self, conversation: Conversation, settings: ModelSettings) -> int:
+        """How many tokens a conversation's prompt has.
+
+        Raises:
+            RenderError: The family cannot express a message.
+            ModelNotFoundError: The model cannot be loaded.
+        """
+        prompt = prompt_of(self._format, conversation, settings)
+        engine = await asyncio.to_thread(self._loaded)
+        return len(await asyncio.to_thread(engine.tokenize, prompt.rendered))
+
     async def close(self) -> None:
         """Free the model; the thread ends."""
         engine, self._engine = self._engine, None
@@ -223,8 +234,8 @@ class _Engine:
             for n in range(limit):
                 if stopped.is_set():
                     return
-                id, logprob = choose(self._next_logits(waiting))
-                token = TokenLogprob(id, logprob, self._tokenizer.decode([id]))
+                id, logprobs = choose(self._next_logits(waiting))
+                token = self._token(id, logprobs, settings.logprobs or 0)
                 if id in ends:
                     yield _Sampled(scanner.finish() or "", token, "stop", n_cached)
                     return
@@ -236,6 +247,15 @@ class _Engine:
                 if finish:
                     return
                 waiting = [id]
+
+    def _token(self, id: int, logprobs: Any, n_top: int) -> TokenLogprob:
+        top: list[TokenLogprob] = []
+        if n_top:
+            values, ids = logprobs.topk(min(n_top, len(logprobs)))
+            for value, other in zip(values.tolist(), ids.tolist(), strict=True):
+                top.append(TokenLogprob(other, value, self._tokenizer.decode([other])))
+        text = self._tokenizer.decode([id])
+        return TokenLogprob(id, float(logprobs[id]), text, tuple(top))
 
     def _next_logits(self, ids: list[int]) -> Any:
         torch = _module("torch")
@@ -293,8 +313,9 @@ def _end_ids(model: Any, tokenizer: Any) -> set[int]:
     return ends
 
 
-def _chooser(settings: ModelSettings, defaults: Any) -> Callable[[Any], tuple[int, float]]:
-    """What picks the next token: greedy at temperature 0, else sampled."""
+def _chooser(settings: ModelSettings, defaults: Any) -> Callable[[Any], tuple[int, Any]]:
+    """What picks the next token, greedy at temperature 0, else sampled; and tells the log
+    probabilities of all."""
     torch = _module("torch")
     temperature = settings.temperature
     if temperature is None:
@@ -304,16 +325,14 @@ def _chooser(settings: ModelSettings, defaults: Any) -> Callable[[Any], tuple[in
     if settings.seed is not None:
         generator = torch.Generator().manual_seed(settings.seed)
 
-    def choose(logits: Any) -> tuple[int, float]:
+    def choose(logits: Any) -> tuple[int, Any]:
         if temperature == 0.0:
-            id = int(logits.argmax())
-            return id, float(torch.log_softmax(logits, -1)[id])
+            return int(logits.argmax()), torch.log_softmax(logits, -1)
         logprobs = torch.log_softmax(logits / temperature, -1).cpu()
         values, order = logprobs.exp().sort(descending=True)
         kept = values.cumsum(-1) - values < top_p  # the first always stays
         place = int(torch.multinomial(values * kept, 1, generator=generator))
-        id = int(order[place])
-        return id, float(logprobs[id])
+        return int(order[place]), logprobs
 
     return choose
 

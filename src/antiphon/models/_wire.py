@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from antiphon.errors import ModelError, clip
+from antiphon.messages import TokenLogprob
 
 
 def new_call_id() -> str:
@@ -41,6 +42,24 @@ def text_of(value: Any) -> str:
         inner: Any = value.get("text")  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
         return inner if isinstance(inner, str) else ""
     return ""
+
+
+def token_of(entry: Mapping[str, Any], id: int | None = None) -> TokenLogprob:
+    """A token as OpenAI's and llama.cpp's APIs tell it.
+
+    Args:
+        entry: ``token``, ``logprob`` and, where they were asked for, ``top_logprobs``.
+        id: Its id; that of the entry without one, or -1.
+    """
+    if id is None:
+        id = entry.get("id", -1)
+    top: list[Mapping[str, Any]] = entry.get("top_logprobs") or []
+    return TokenLogprob(
+        id if isinstance(id, int) else -1,
+        entry.get("logprob"),
+        str(entry.get("token") or ""),
+        tuple(token_of(other) for other in top),
+    )
 
 
 def count_of(value: Any) -> int:
