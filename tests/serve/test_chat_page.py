@@ -1,8 +1,6 @@
 """The chat page in a real Chromium, against a real server: stream, approve, stop, go on, export."""
 
 import asyncio
-import os
-import shutil
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,13 +14,13 @@ from antiphon.models import Answer, ScriptedModel
 from antiphon.serve import Runnable, Server, ServeSettings
 from antiphon.strategies import PlanAndExecute
 from antiphon.tools import tool
+from chromium import FLAGS, chromium
 
 if TYPE_CHECKING:
     from playwright.async_api import Page
 
 pytestmark = pytest.mark.slow
 
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
 HOSTILE = "<img src=x onerror=window.broken=1><script>window.broken=1</script>"
 
 
@@ -104,11 +102,7 @@ class Chat:
 async def chatting(
     agent: Runnable, *, width: int = 1200, scheme: Any = "light", **settings: Any
 ) -> AsyncGenerator[Chat]:
-    path = shutil.which("chromium") or shutil.which("google-chrome")
-    if path is None:
-        if os.environ.get("CI"):
-            pytest.fail("no chromium; .ci/run installs it")
-        pytest.skip("no chromium; install it with: apt-get install chromium")
+    path = chromium()
     from playwright.async_api import async_playwright
 
     server = Server(agent=agent, settings=ServeSettings(port=0, drain_seconds=1.0, **settings))

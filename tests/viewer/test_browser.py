@@ -1,8 +1,6 @@
 """The page in a real Chromium: nothing complains, hostile text is inert, the keyboard is enough."""
 
 import json
-import os
-import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -17,6 +15,7 @@ from antiphon.models import ScriptedModel
 from antiphon.strategies import PlanAndExecute
 from antiphon.tools import tool
 from antiphon.viewer import Encoding, Record, Span, render_page
+from chromium import opened
 from sample_runs import HOSTILE, hostile_record, rich_encoding, rich_run
 
 if TYPE_CHECKING:
@@ -24,22 +23,11 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
-
 
 @pytest.fixture(scope="module")
 def browser() -> "Iterator[Browser]":
-    path = shutil.which("chromium") or shutil.which("google-chrome")
-    if path is None:
-        if os.environ.get("CI"):
-            pytest.fail("no chromium; .ci/run installs it")
-        pytest.skip("no chromium; install it with: apt-get install chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+    with opened() as browser:
         yield browser
-        browser.close()
 
 
 class Complaints(list[str]):

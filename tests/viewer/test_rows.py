@@ -3,9 +3,7 @@
 import base64
 import gzip
 import json
-import os
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +12,7 @@ import pytest
 
 from antiphon.messages import Conversation, Message, ToolCall
 from antiphon.viewer import DatasetRow, render_rows
+from chromium import opened
 from sample_runs import HOSTILE, rich_encoding
 
 if TYPE_CHECKING:
@@ -73,17 +72,7 @@ def test_no_text_of_a_row_stands_in_the_page_as_it_is() -> None:
 
 @pytest.fixture
 def page() -> "Iterator[Page]":
-    path = shutil.which("chromium") or shutil.which("google-chrome")
-    if path is None:
-        if os.environ.get("CI"):
-            pytest.fail("no chromium; .ci/run installs it")
-        pytest.skip("no chromium; install it with: apt-get install chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=path, args=["--no-sandbox", "--disable-gpu"]
-        )
+    with opened() as browser:
         page = browser.new_page(viewport={"width": 1200, "height": 800})
         said: list[str] = []
         page.on("console", lambda m: said.append(m.text))
@@ -91,7 +80,7 @@ def page() -> "Iterator[Page]":
         page.on("request", lambda r: said.extend([] if r.url.startswith("file:") else [r.url]))
         yield page
         assert page.evaluate("window.broken") is None
-        browser.close()
+        page.close()
         assert said == []
 
 
