@@ -179,6 +179,55 @@ def test_log_probabilities_are_those_of_the_sampled_tokens() -> None:
     assert streamed.events[-2]["choices"][0]["logprobs"]["content"] == given
 
 
+LIKELY = TokenLogprob(5, -0.25, "3", (TokenLogprob(5, -0.25, "3"), TokenLogprob(6, -1.5, "4")))
+
+
+def test_as_many_likely_tokens_are_told_as_are_asked_for() -> None:
+    completion = Completion(Message.assistant("3"), "stop", tokens=(LIKELY,))
+    model = ScriptedModel([completion] * 3)
+
+    async def ask(client: Client) -> list[Got]:
+        return [
+            await client.chat(logprobs=True, top_logprobs=2),
+            await client.chat(logprobs=True, top_logprobs=1, stream=True),
+            await client.chat(logprobs=True),
+        ]
+
+    two, one, none = asked(ask, model=model)
+
+    def told(row: Any) -> list[tuple[str, float]]:
+        top = row["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
+        return [(t["token"], t["logprob"]) for t in top]
+
+    assert told(two.json) == [("3", -0.25), ("4", -1.5)]
+    assert told(one.events[-2]) == [("3", -0.25)]
+    assert told(none.json) == []
+    assert [s.logprobs for s in model.settings] == [2, 1, 0]
+
+
+def test_likely_tokens_are_not_told_without_probabilities() -> None:
+    got = asked(lambda client: client.chat(top_logprobs=2))
+
+    assert (got.status, got.json["error"]["param"]) == (400, "logprobs")
+
+
+def test_a_continuation_tells_likely_tokens_by_their_text() -> None:
+    completion = Completion(Message.assistant("3"), "stop", tokens=(LIKELY,))
+    served = Served("m", ScriptedModel([]), ScriptedModel([completion]))
+
+    async def go() -> Got:
+        async with serving(served) as client:
+            asking = {"model": "m", "prompt": "1 + 2 =", "logprobs": 2}
+            return await client.post("/v1/completions", asking)
+
+    assert asyncio.run(go()).json["choices"][0]["logprobs"] == {
+        "tokens": ["3"],
+        "token_logprobs": [-0.25],
+        "top_logprobs": [{"3": -0.25, "4": -1.5}],
+        "text_offset": [0],
+    }
+
+
 def test_a_model_that_we_write_the_text_of_is_told_the_schema_of_an_answer() -> None:
     class Formatted(ScriptedModel):
         format = get_format("qwen3")

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from antiphon.errors import ModelConnectionError
+from antiphon.formats import get_format
 from antiphon.messages import (
     Completion,
     Conversation,
@@ -14,9 +15,12 @@ from antiphon.messages import (
     TextPart,
     ThinkingPart,
     ToolCall,
+    ToolSpec,
     Usage,
 )
-from antiphon.models import ModelOutput, ModelSettings, ScriptedModel
+from antiphon.models import ModelOutput, ModelSettings, ScriptedModel, load_model
+from antiphon.serve import Served
+from models.loopback import Loopback, Reply, Request, body
 from serve.serving import ADD, Client, Got, asked, serving
 
 MESSAGES: dict[str, Any] = {
@@ -95,6 +99,40 @@ def test_messages_reach_the_model_with_results_of_tools_apart() -> None:
     assert last.parts == (ImagePart("data:image/png;base64,AAAA"), TextPart("Again."))
     assert (settings.tool_choice, settings.parallel_tool_calls) == ("required", False)
     assert (settings.stop, settings.max_tokens, settings.extra) == (("END",), 9, {"top_k": 4})
+
+
+def test_tokens_are_counted_before_a_model_is_asked() -> None:
+    """Anthropic's ``count_tokens``: what the family's own prompt has, tools and marks included."""
+
+    def script(request: Request) -> Reply:
+        if request.path.endswith("/models"):
+            return body({"data": [{"id": "m", "owned_by": "llamacpp"}]})
+        return body({"tokens": [0] * len(request.json["content"])})
+
+    counted = {key: MESSAGES[key] for key in ("model", "messages")} | {"tools": [TOOL]}
+
+    async def go() -> tuple[Got, list[Any]]:
+        async with Loopback(script) as upstream:
+            model = load_model(f"{upstream.url}/v1#m?format=qwen2_5", environ={})
+            async with serving(Served("m", model)) as client:
+                got = await client.post("/v1/messages/count_tokens", counted)
+            return got, [r.json["content"] for r in upstream.requests if r.path == "/tokenize"]
+
+    got, texts = asyncio.run(go())
+
+    user = Message.user(MESSAGES["messages"][0]["content"])
+    prompt = get_format("qwen2_5").render(
+        Conversation((user,), (ToolSpec.from_anthropic(TOOL),)), generate=True
+    )
+    assert got.json == {"input_tokens": len(prompt.text)}
+    assert set(texts) <= {"".join(p.text for p in run) for run in prompt.runs}
+
+
+def test_a_model_that_cannot_count_says_so_in_anthropics_words() -> None:
+    got = asked(lambda client: client.post("/v1/messages/count_tokens", MESSAGES))
+
+    assert got.status == 501
+    assert got.json["type"] == "error"
 
 
 def test_messages_say_why_they_ended_and_what_they_cost() -> None:
@@ -178,6 +216,15 @@ KEYS = ("key-of-alice", "key-of-bob")
 
 def _bearer(key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"}
+
+
+def test_the_events_of_a_response_are_numbered_as_they_come() -> None:
+    call = Message.assistant("Let me add.", tool_calls=[ToolCall("add", {"a": 1, "b": 2})])
+
+    got = asked(lambda client: client.post("/v1/responses", RESPONSES | {"stream": True}), call)
+
+    assert [event["sequence_number"] for event in got.events] == list(range(len(got.events)))
+    assert got.events[0]["type"] == "response.created"
 
 
 def test_a_kept_response_is_its_owners_alone_until_it_is_deleted() -> None:

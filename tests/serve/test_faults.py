@@ -146,6 +146,43 @@ def test_a_silent_stream_says_that_it_is_alive() -> None:
     assert got.events[-1] == "[DONE]"
 
 
+def test_what_comes_at_once_goes_out_at_once() -> None:
+    """A send costs more than all that is done with a token."""
+    words = [f"word{n} " for n in range(100)]
+    burst = b"".join(sse(*(chat({"content": word}) for word in words), chat(finish="stop")))
+
+    async def go() -> tuple[int, Got]:
+        reply = Reply([burst], kind="text/event-stream")
+        async with Loopback([reply]) as upstream, serving(_remote(upstream.url)) as client:
+            url = client.url + "/v1/chat/completions"
+            async with client.session.post(url, json=ASK | {"stream": True}) as response:
+                chunks = [chunk async for chunk, _ in response.content.iter_chunks() if chunk]
+        return len(chunks), Got(200, {}, b"".join(chunks).decode())
+
+    n_chunks, got = asyncio.run(go())
+
+    assert assembled(got.events)["content"] == "".join(words)
+    assert n_chunks < 10
+
+
+def test_a_client_that_reads_slowly_holds_the_model_back_and_gets_all() -> None:
+    n_words = 8_000
+    words = ScriptedModel([Message.assistant("word " * n_words)])
+
+    async def ask(client: Client) -> str:
+        url = client.url + "/v1/chat/completions"
+        async with client.session.post(url, json=ASK | {"stream": True}) as response:
+            text = b""
+            async for chunk in response.content.iter_any():
+                text += chunk
+                await asyncio.sleep(0)
+            return text.decode()
+
+    got = Got(200, {}, asked(ask, model=words))
+
+    assert assembled(got.events)["content"] == "word " * n_words
+
+
 def test_going_down_finishes_what_has_begun_and_takes_nothing_new() -> None:
     async def go() -> tuple[str, int, int]:
         model = Gated()

@@ -1,13 +1,16 @@
 """The paths of an agent: what `_agents.py` says of them, over HTTP."""
 
 import asyncio
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from antiphon.agent import Run, RunResult
 from antiphon.errors import AntiphonError
+from antiphon.events import Event
+from antiphon.messages import JsonObject
 from antiphon.serve._agents import AgentRuns, event_bytes, result_row, run_row, told
-from antiphon.serve._app import VISIT, App, Sent, json_response
+from antiphon.serve._app import VISIT, App, json_response
 from antiphon.serve._fields import Fields
 from antiphon.serve._refusal import Refusal, bad
 from antiphon.serve._wire import event
@@ -81,32 +84,40 @@ class AgentPaths:
     async def _answer(self, request: "web.Request", run: Run, stream: bool) -> "web.StreamResponse":
         visit = VISIT.get()
         visit.facts |= {"agent": self._runs.agent.name, "stream": stream, "run": run.id}
-        sent = Sent(self._app, request, lambda: event(run_row(run), "run"))
-        result: RunResult | None = None
-        async with (
-            aclosing(self._runs.follow(run, visit.owner)) as outputs,
-            sent.kept_alive(stream),
-        ):
+        async with aclosing(self._runs.follow(run, visit.owner)) as outputs:
+            if stream:
+                return await self._stream(request, run, outputs)
+            async with self._app.in_time():
+                *_, result = [one async for one in outputs if isinstance(one, RunResult)]
+        return json_response(self._ended(run, result))
+
+    async def _stream(
+        self, request: "web.Request", run: Run, outputs: AsyncGenerator[Event | RunResult, None]
+    ) -> "web.StreamResponse":
+        is_first = True
+        async with self._app.sent(request) as sent:
             try:
                 async with self._app.in_time():
-                    async for output in outputs:
-                        if isinstance(output, RunResult):
-                            result = output
-                        elif stream:
-                            await sent.write(event_bytes(told(output)))
+                    async for one in outputs:
+                        if is_first:
+                            await sent.write(event(run_row(run), "run"))
+                            is_first = False
+                        if isinstance(one, RunResult):
+                            await sent.write(event(self._ended(run, one), "result"))
+                        else:
+                            await sent.write(event_bytes(told(one)))
             except (AntiphonError, Refusal) as error:
                 if not sent.is_open:
                     raise
                 refusal = error if isinstance(error, Refusal) else self._app.told(error)
                 row = {"message": refusal.message, "code": refusal.code}
                 await sent.write(event({"error": dict(row)}, "error"))
-                return await sent.close()
-        assert result is not None
+            return await sent.close()
+
+    def _ended(self, run: Run, result: RunResult) -> JsonObject:
+        """What is told of how a run ended; it is counted."""
         if result.error is not None:
             self._app.told(result.error)
-        visit.facts["stop"] = result.stop_reason
+        VISIT.get().facts["stop"] = result.stop_reason
         self._app.count_usage(result.usage)
-        if not stream:
-            return json_response(result_row(run, result))
-        await sent.write(event(result_row(run, result), "result"))
-        return await sent.close()
+        return result_row(run, result)

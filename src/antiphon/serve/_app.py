@@ -20,13 +20,15 @@ from antiphon.messages import Completion, JsonObject, JsonValue, Usage, json_byt
 from antiphon.serve._agents import AgentRuns
 from antiphon.serve._answer import Answer, End, Piece, Restart
 from antiphon.serve._ask import Ask, Limits
-from antiphon.serve._chat import ChatServing, openai_error
+from antiphon.serve._chat import ChatServing
 from antiphon.serve._completions import CompletionsServing
 from antiphon.serve._guard import Guard
 from antiphon.serve._messages import MessagesServing, anthropic_error
 from antiphon.serve._metrics import CONTENT_TYPE, Metrics
+from antiphon.serve._openai import openai_error
 from antiphon.serve._refusal import Refusal, refusal_of
 from antiphon.serve._responses import KeptResponses, ResponsesServing
+from antiphon.serve._sent import Sent
 from antiphon.serve._served import Served, ServedModels, side_by_side, whole
 from antiphon.serve._settings import ServeSettings
 from antiphon.serve._slots import Slots
@@ -145,6 +147,7 @@ class App:
         post("/v1/chat/completions", self._completing(ChatServing))
         post("/v1/completions", self._completing(CompletionsServing, Served.raw_pieces))
         post("/v1/messages", self._completing(MessagesServing))
+        post("/v1/messages/count_tokens", self._count_tokens)
         post("/v1/responses", self._completing(self._responses))
         app.router.add_get("/v1/responses/{id}", self._show_response)
         app.router.add_delete("/v1/responses/{id}", self._drop_response)
@@ -225,7 +228,9 @@ class App:
         return refusal
 
     def _error_of(self, route: str) -> Callable[[Refusal], JsonObject]:
-        return anthropic_error if route.startswith("/v1/messages") else openai_error
+        if not route.startswith("/v1/messages"):
+            return openai_error
+        return lambda refusal: anthropic_error(refusal, VISIT.get().id)
 
     def _refused(
         self,
@@ -278,6 +283,12 @@ class App:
         id = request.match_info["id"]
         self._kept.drop(id, VISIT.get().owner)
         return json_response({"id": id, "object": "response.deleted", "deleted": True})
+
+    async def _count_tokens(self, request: "web.Request") -> "web.StreamResponse":
+        ask = MessagesServing().shown(await self.guard.body(request), self.limits)
+        async with self.slots.taken(), self.in_time():
+            n_tokens = await self.models[ask.model].count_tokens(ask)
+        return json_response({"input_tokens": n_tokens})
 
     # --- Completions
 
@@ -340,11 +351,13 @@ class App:
         Raises:
             AntiphonError: There is no answer, and nothing was sent.
         """
-        sent = Sent(self, request, writer.begin)
-        async with aclosing(pieces), sent.kept_alive():
+        begin = writer.begin
+        async with aclosing(pieces), self.sent(request) as sent:
             try:
                 async with self.in_time():
                     async for choice, piece in pieces:
+                        await sent.write(begin())
+                        begin = bytes
                         if isinstance(piece, Restart):  # what was sent cannot be taken back
                             raise _broke_off()
                         if isinstance(piece, End):
@@ -356,14 +369,25 @@ class App:
                     raise
                 refusal = error if isinstance(error, Refusal) else self.told(error)
                 self.metrics.broke("timeout" if refusal.status == 504 else "upstream")
+                await sent.write(begin())
                 await sent.write(writer.error(refusal))
             except (asyncio.CancelledError, ConnectionError):
                 self.metrics.broke("client_gone")
                 raise
-        return await sent.close()
+            return await sent.close()
 
-    async def open_stream(self, request: "web.Request") -> "web.StreamResponse":
-        """Begin a stream of server-sent events."""
+    def sent(self, request: "web.Request") -> Sent:
+        """A stream of server-sent events that answers a request."""
+        began = time.perf_counter()
+
+        async def opening() -> "web.StreamResponse":
+            response = await self._opened(request)
+            self.metrics.first(_route(request), time.perf_counter() - began)
+            return response
+
+        return Sent(opening, ping_seconds=self.settings.ping_seconds)
+
+    async def _opened(self, request: "web.Request") -> "web.StreamResponse":
         from aiohttp import web
 
         response = web.StreamResponse(
@@ -391,79 +415,6 @@ class App:
         facts = VISIT.get().facts
         facts["read"] = facts.get("read", 0) + usage.input_tokens
         facts["written"] = facts.get("written", 0) + usage.output_tokens
-
-
-class Sent:
-    """A stream of events on its way; it opens with the first of them, or after a long silence."""
-
-    def __init__(
-        self, app: App, request: "web.Request", begin: Callable[[], bytes] = lambda: b""
-    ) -> None:
-        """Set up a stream.
-
-        Args:
-            app: Whose it is.
-            request: What it answers.
-            begin: What is sent first.
-        """
-        self._app = app
-        self._request = request
-        self._begin = begin
-        self._began = self._last = time.perf_counter()
-        self._response: web.StreamResponse | None = None
-        self._opening = asyncio.Lock()
-
-    @property
-    def is_open(self) -> bool:
-        """Whether anything was sent."""
-        return self._response is not None
-
-    async def write(self, data: bytes) -> None:
-        """Send some bytes; waits while the client is slow to read."""
-        if not data:
-            return
-        response = self._response or await self._opened()
-        self._last = time.perf_counter()
-        await response.write(data)
-
-    async def close(self) -> "web.StreamResponse":
-        """Say that this was all."""
-        response = self._response or await self._opened()
-        await response.write_eof()
-        return response
-
-    @asynccontextmanager
-    async def kept_alive(self, is_stream: bool = True) -> AsyncGenerator[None]:
-        """Say that the stream is alive whenever it is silent for long: proxies hang up on those
-        that are not."""
-        if not is_stream:
-            yield
-            return
-        pinging = asyncio.create_task(self._ping())
-        try:
-            yield
-        finally:
-            pinging.cancel()
-
-    async def _ping(self) -> None:
-        every = self._app.settings.ping_seconds
-        while True:
-            await asyncio.sleep(max(0.01, self._last + every - time.perf_counter()))
-            if time.perf_counter() - self._last >= every:
-                try:
-                    await self.write(b": still here\n\n")
-                except ConnectionError:  # whoever writes next finds out
-                    return
-
-    async def _opened(self) -> "web.StreamResponse":
-        async with self._opening:
-            if self._response is None:
-                response = await self._app.open_stream(self._request)
-                first = time.perf_counter() - self._began
-                self._app.metrics.first(_route(self._request), first)
-                await response.write(self._begin())
-                self._response = response
-            return self._response
 
 
 async def _name_server(request: "web.Request", response: "web.StreamResponse") -> None:

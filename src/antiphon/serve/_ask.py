@@ -23,6 +23,7 @@ from antiphon.serve._fields import Fields
 from antiphon.serve._refusal import bad
 
 MAX_TOKENS = 1 << 24
+MAX_TOP = 20  # of the likeliest tokens beside each sampled one; OpenAI's own
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,128}")
 _IMAGE = re.compile(r"data:image/[a-z0-9.+-]+;base64,|https?://", re.IGNORECASE)
 
@@ -49,18 +50,24 @@ class Ask:
     """What the model is shown."""
     settings: ModelSettings = field(default_factory=ModelSettings)
     """How it is sampled."""
-    stream: bool = False
-    """Whether the answer is wanted as it is written."""
     n: int = 1
     """How many answers are wanted."""
-    logprobs: bool = False
-    """Whether the log probabilities of the answer's tokens are wanted."""
     include_usage: bool = False
     """Whether a stream ends with what it cost."""
     id: str = ""
     """What the answer is called, where the dialect says that before it is asked for."""
     echo: JsonObject = field(default_factory=dict[str, JsonValue])
     """What of the request the answer repeats, where the dialect asks for that."""
+
+    @property
+    def stream(self) -> bool:
+        """Whether the answer is wanted as it is written."""
+        return self.settings.stream
+
+    @property
+    def logprobs(self) -> bool:
+        """Whether the log probabilities of the answer's tokens are wanted."""
+        return self.settings.logprobs is not None
 
     def choice(self, index: int) -> "Ask":
         """One of its `n` answers: each is sampled with a seed of its own."""
@@ -134,7 +141,7 @@ def image(source: str, place: str) -> ImagePart:
 
 
 def sampling(fields: Fields, settings: ModelSettings) -> ModelSettings:
-    """The sampling parameters that all dialects spell alike, added to settings.
+    """What all dialects spell alike of how an answer is wanted, added to settings.
 
     Raises:
         Refusal: One of them is out of bounds.
@@ -143,6 +150,7 @@ def sampling(fields: Fields, settings: ModelSettings) -> ModelSettings:
         settings,
         temperature=fields.number("temperature", 0.0, 2.0),
         top_p=fields.number("top_p", 0.0, 1.0),
+        stream=fields.flag("stream"),
     )
 
 

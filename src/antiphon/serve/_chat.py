@@ -4,16 +4,14 @@ Source: OpenAI API reference, ``POST /v1/chat/completions``; ``reasoning_content
 DeepSeek's and vLLM's, and what clients read.
 """
 
-import json
-import math
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import Any
 
 from antiphon.errors import clip
 from antiphon.messages import (
+    Completion,
     Conversation,
     InvalidToolCall,
     JsonObject,
@@ -22,7 +20,6 @@ from antiphon.messages import (
     Part,
     TextPart,
     ThinkingPart,
-    TokenLogprob,
     ToolCall,
     Usage,
     json_bytes,
@@ -39,14 +36,26 @@ from antiphon.serve._answer import (
 )
 from antiphon.serve._ask import (
     MAX_TOKENS,
+    MAX_TOP,
     Ask,
     Limits,
-    check_choice,
     image,
     openai_tools,
     sampling,
 )
 from antiphon.serve._fields import Fields
+from antiphon.serve._openai import (
+    answer_schema,
+    assistant,
+    call_of,
+    finish_reason,
+    logprobs_of,
+    openai_error,
+    sum_of,
+    tokens_of,
+    tool_choice,
+    usage_row,
+)
 from antiphon.serve._refusal import Refusal, bad
 from antiphon.serve._wire import event
 
@@ -73,9 +82,7 @@ class ChatServing:
             fields.text("model"),
             Conversation(messages, tools),
             _settings(fields, tools),
-            stream=fields.flag("stream"),
             n=fields.integer("n", 1, limits.choices) or 1,
-            logprobs=fields.flag("logprobs"),
             include_usage=options is not None and options.flag("include_usage"),
             id=f"chatcmpl-{secrets.token_hex(12)}",
         )
@@ -86,7 +93,7 @@ class ChatServing:
             {
                 "index": index,
                 "message": _answer_row(answer),
-                "logprobs": _logprobs(answer) if ask.logprobs else None,
+                "logprobs": _logprobs(ask, answer.completion),
                 "finish_reason": finish_reason(answer.completion.stop_reason, bool(answer.calls)),
             }
             for index, answer in enumerate(answers)
@@ -121,18 +128,6 @@ def read_messages(fields: Fields, key: str, limits: Limits | None = None) -> tup
     return tuple(_message(row) for row in rows)
 
 
-def openai_error(refusal: Refusal) -> JsonObject:
-    """An error as OpenAI's APIs spell it."""
-    return {
-        "error": {
-            "message": refusal.message,
-            "type": refusal.kind,
-            "param": refusal.param or None,
-            "code": refusal.code or None,
-        }
-    }
-
-
 def _settings(fields: Fields, tools: Sequence[Any]) -> ModelSettings:
     limit = fields.integer("max_completion_tokens", 1, MAX_TOKENS)
     extra = {key: fields.get(key) for key in _PASSED_ON if fields.get(key) is not None}
@@ -140,52 +135,23 @@ def _settings(fields: Fields, tools: Sequence[Any]) -> ModelSettings:
         max_tokens=limit or fields.integer("max_tokens", 1, MAX_TOKENS),
         seed=fields.integer("seed", -(1 << 63), (1 << 63) - 1),
         stop=fields.texts("stop", 16),
-        tool_choice=check_choice(_tool_choice(fields), tools),
+        tool_choice=tool_choice(fields, tools),
         parallel_tool_calls=fields.flag("parallel_tool_calls", True),
-        response_schema=_schema(fields),
+        response_schema=answer_schema(fields.object("response_format")),
+        logprobs=_n_top(fields),
         extra=extra,
     )
     return sampling(fields, settings)
 
 
-def _tool_choice(fields: Fields) -> str:
-    choice = fields.get("tool_choice")
-    if choice is None or isinstance(choice, str):
-        return fields.one_of("tool_choice", "auto", "none", "required", default="auto")
-    named = fields.object("tool_choice")
-    assert named is not None
-    function = named.object("function")
-    if named.get("type") != "function" or function is None:
-        raise fields.refuse("tool_choice", "auto, none, required or a named function")
-    return function.text("name")
-
-
-def _schema(fields: Fields) -> "JsonObject | None":
-    wanted = fields.object("response_format")
-    if wanted is None:
-        return None
-    match wanted.text("type"):
-        case "text":
-            return None
-        case "json_object":
-            return {"type": "object"}
-        case "json_schema":
-            holder = wanted.object("json_schema") or wanted
-            return schema_in(holder)
-        case _:
-            raise wanted.refuse("type", "text, json_object or json_schema")
-
-
-def schema_in(holder: Fields) -> JsonObject:
-    """The JSON Schema in a field ``schema``.
-
-    Raises:
-        Refusal: There is none.
-    """
-    schema = holder.object("schema")
-    if schema is None:
-        raise holder.refuse("schema", "a JSON Schema")
-    return cast("JsonObject", dict(schema.row))
+def _n_top(fields: Fields) -> int | None:
+    """How many likely tokens are wanted beside each sampled one; ``None`` for nothing of all."""
+    n_top = fields.integer("top_logprobs", 0, MAX_TOP)
+    if fields.flag("logprobs"):
+        return n_top or 0
+    if n_top:
+        raise fields.refuse("logprobs", "true where there are top_logprobs")
+    return None
 
 
 def _message(fields: Fields) -> Message:
@@ -235,29 +201,14 @@ def _assistant(fields: Fields) -> Message:
         if isinstance(reasoning, str) and reasoning:
             parts = (ThinkingPart(reasoning), *parts)
             break
-    calls: list[ToolCall] = []
-    invalid: list[InvalidToolCall] = []
+    calls: list[ToolCall | InvalidToolCall] = []
     for row in fields.rows("tool_calls"):
         function = row.object("function")
         if function is None:
             raise row.refuse("function", "an object with name and arguments")
-        call = call_of(function.text("name"), function.text("arguments", ""), row.text("id", ""))
-        if isinstance(call, ToolCall):
-            calls.append(call)
-        else:
-            invalid.append(call)
-    return Message("assistant", parts, tool_calls=tuple(calls), invalid_tool_calls=tuple(invalid))
-
-
-def call_of(name: str, arguments: str, id: str) -> ToolCall | InvalidToolCall:
-    """A call that comes back in a history.  Arguments that are no JSON object come back as text."""
-    try:
-        value: Any = json.loads(arguments) if arguments.strip() else {}
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
-        return InvalidToolCall(arguments, "the arguments are not a JSON object", name, id)
-    return ToolCall(name, cast("JsonObject", value), id)
+        arguments = function.text("arguments", "")
+        calls.append(call_of(function.text("name"), arguments, row.text("id", "")))
+    return assistant(parts, calls)
 
 
 # --- Answers
@@ -285,56 +236,9 @@ def _answer_row(answer: Answer) -> JsonObject:
     return row
 
 
-def finish_reason(stop_reason: str, has_calls: bool) -> str:
-    """Why an answer ended, in OpenAI's words."""
-    if stop_reason in ("length", "content_filter"):
-        return stop_reason
-    return "tool_calls" if has_calls else "stop"
-
-
-def usage_row(usage: Usage) -> JsonObject:
-    """What an answer cost, in OpenAI's words."""
-    return {
-        "prompt_tokens": usage.input_tokens,
-        "completion_tokens": usage.output_tokens,
-        "total_tokens": usage.input_tokens + usage.output_tokens,
-        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
-    }
-
-
-def sum_of(usages: Iterator[Usage]) -> Usage:
-    """What several answers to one prompt cost: the prompt once."""
-    total: Usage | None = None
-    for usage in usages:
-        if total is None:
-            total = usage
-        else:
-            total = replace(total, output_tokens=total.output_tokens + usage.output_tokens)
-    return total or Usage()
-
-
-def _logprobs(answer: Answer) -> JsonValue:
-    tokens = answer.completion.tokens
+def _logprobs(ask: Ask, completion: Completion) -> JsonValue:
+    tokens = tokens_of(ask, completion)
     return None if tokens is None else {"content": logprobs_of(tokens), "refusal": None}
-
-
-def logprobs_of(tokens: Iterable[TokenLogprob]) -> list[JsonValue]:
-    """Sampled tokens, as OpenAI's APIs show them."""
-    return [
-        {
-            "token": token.text,
-            "logprob": logprob_of(token),
-            "bytes": list(token.text.encode("utf-8", "replace")),
-            "top_logprobs": [],
-        }
-        for token in tokens
-    ]
-
-
-def logprob_of(token: TokenLogprob) -> float:
-    """A number that JSON can say; OpenAI's own for "very unlikely" where there is none."""
-    logprob = token.logprob
-    return logprob if logprob is not None and math.isfinite(logprob) else -9999.0
 
 
 class ChatStream:
@@ -393,14 +297,14 @@ class ChatStream:
         role = b'"role":"assistant","content":' + role_content
         return self._head + index + role + b"}" + self._tail + chunk
 
-    def _end(self, completion: Any, choice: int) -> bytes:
+    def _end(self, completion: Completion, choice: int) -> bytes:
         self._usages.append(completion.usage)
         out = b""
         if choice not in self._said:
             out = self._delta(choice, b"", role_content=b'""')
             out = out[: out.index(b"\n\n") + 2]  # the role alone
         reason = finish_reason(completion.stop_reason, choice in self._called)
-        logprobs = _logprobs(Answer((), completion)) if self._ask.logprobs else None
+        logprobs = _logprobs(self._ask, completion)
         last = b'{"index":%d,"delta":{},"logprobs":%b,"finish_reason":"%b"}]' % (
             choice,
             json_bytes(logprobs),

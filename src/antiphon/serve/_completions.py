@@ -9,12 +9,19 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from antiphon.messages import Conversation, JsonObject, JsonValue, Message, Usage
+from antiphon.messages import Completion, Conversation, JsonObject, JsonValue, Message, Usage
 from antiphon.models import ModelSettings
 from antiphon.serve._answer import Answer, End, Piece, TextPiece
-from antiphon.serve._ask import MAX_TOKENS, Ask, Limits, sampling
-from antiphon.serve._chat import finish_reason, logprob_of, openai_error, sum_of, usage_row
+from antiphon.serve._ask import MAX_TOKENS, MAX_TOP, Ask, Limits, sampling
 from antiphon.serve._fields import Fields
+from antiphon.serve._openai import (
+    finish_reason,
+    logprob_of,
+    openai_error,
+    sum_of,
+    tokens_of,
+    usage_row,
+)
 from antiphon.serve._refusal import Refusal, bad
 from antiphon.serve._wire import event
 
@@ -39,15 +46,14 @@ class CompletionsServing:
             max_tokens=fields.integer("max_tokens", 1, MAX_TOKENS) or _DEFAULT_MAX_TOKENS,
             seed=fields.integer("seed", -(1 << 63), (1 << 63) - 1),
             stop=fields.texts("stop", 16),
+            logprobs=fields.integer("logprobs", 0, MAX_TOP),
         )
         prompt = _prompt(fields)
         return Ask(
             fields.text("model"),
             Conversation((Message.user(prompt),)),
             sampling(fields, settings),
-            stream=fields.flag("stream"),
             n=fields.integer("n", 1, limits.choices) or 1,
-            logprobs=fields.integer("logprobs", 0, 20) is not None,
             include_usage=options is not None and options.flag("include_usage"),
             id=f"cmpl-{secrets.token_hex(12)}",
             echo={"prompt": prompt if fields.flag("echo") else ""},
@@ -59,7 +65,7 @@ class CompletionsServing:
             {
                 "index": index,
                 "text": f"{ask.echo['prompt']}{answer.text}",
-                "logprobs": _logprobs(answer) if ask.logprobs else None,
+                "logprobs": _logprobs(ask, answer.completion),
                 "finish_reason": finish_reason(answer.completion.stop_reason, False),
             }
             for index, answer in enumerate(answers)
@@ -94,8 +100,8 @@ def _head(ask: Ask) -> JsonObject:
     }
 
 
-def _logprobs(answer: Answer) -> JsonValue:
-    tokens = answer.completion.tokens
+def _logprobs(ask: Ask, completion: Completion) -> JsonValue:
+    tokens = tokens_of(ask, completion)
     if tokens is None:
         return None
     offsets: list[JsonValue] = []
@@ -106,7 +112,7 @@ def _logprobs(answer: Answer) -> JsonValue:
     return {
         "tokens": [token.text for token in tokens],
         "token_logprobs": [logprob_of(token) for token in tokens],
-        "top_logprobs": None,
+        "top_logprobs": [{t.text: logprob_of(t) for t in token.top} or None for token in tokens],
         "text_offset": offsets,
     }
 
@@ -132,7 +138,7 @@ class CompletionsStream:
             return self._chunk(choice, text + piece.text)
         assert isinstance(piece, End)
         self._usages.append(piece.completion.usage)
-        logprobs = _logprobs(Answer((), piece.completion)) if self._ask.logprobs else None
+        logprobs = _logprobs(self._ask, piece.completion)
         reason = finish_reason(piece.completion.stop_reason, False)
         return self._chunk(choice, text, logprobs, reason)
 

@@ -52,14 +52,22 @@ class MessagesServing:
             Refusal: It cannot be meant as it is written.
         """
         fields = Fields(row)
-        max_tokens = fields.integer("max_tokens", 1, MAX_TOKENS)
-        if max_tokens is None:
+        if fields.integer("max_tokens", 1, MAX_TOKENS) is None:
             raise fields.refuse("max_tokens", "a whole number of at least 1")
+        return self.shown(row, limits)
+
+    def shown(self, row: dict[str, Any], limits: Limits) -> Ask:
+        """As `read`, of a request whose tokens are counted: it has no limit of its answer.
+
+        Raises:
+            Refusal: It cannot be meant as it is written.
+        """
+        fields = Fields(row)
         tools = _tools(fields, limits)
         choice, parallel = _tool_choice(fields)
         top_k = fields.integer("top_k", 0, 1 << 20)
         settings = ModelSettings(
-            max_tokens=max_tokens,
+            max_tokens=fields.integer("max_tokens", 1, MAX_TOKENS),
             stop=fields.texts("stop_sequences", 16),
             tool_choice=check_choice(choice, tools),
             parallel_tool_calls=parallel,
@@ -70,7 +78,6 @@ class MessagesServing:
             fields.text("model"),
             Conversation(_conversation(fields, limits), tools),
             sampling(fields, settings),
-            stream=fields.flag("stream"),
             id=f"msg_{secrets.token_hex(12)}",
         )
 
@@ -80,9 +87,8 @@ class MessagesServing:
         return {
             **_head(ask),
             "content": [_block(answer, index) for index in range(len(answer.segments))],
-            "stop_reason": _stop_reason(answer.completion.stop_reason, bool(answer.calls)),
-            "stop_sequence": None,
-            "usage": _usage(answer.completion.usage),
+            **_stop(_stop_reason(answer.completion.stop_reason, bool(answer.calls))),
+            "usage": _usage(answer.completion.usage) | _UNTOLD_USAGE,
         }
 
     def stream(self, ask: Ask) -> "MessagesStream":
@@ -94,10 +100,10 @@ class MessagesServing:
         return anthropic_error(refusal)
 
 
-def anthropic_error(refusal: Refusal) -> JsonObject:
+def anthropic_error(refusal: Refusal, request_id: str | None = None) -> JsonObject:
     """An error as Anthropic's API spells it."""
     error: JsonObject = {"type": refusal.anthropic_kind, "message": refusal.message}
-    return {"type": "error", "error": error}
+    return {"type": "error", "error": error, "request_id": request_id}
 
 
 # --- Requests
@@ -279,6 +285,11 @@ def _head(ask: Ask) -> JsonObject:
     return {"id": ask.id, "type": "message", "role": "assistant", "model": ask.model}
 
 
+def _stop(reason: str | None) -> JsonObject:
+    """Why an answer ended, with all that this API says of it."""
+    return {"stop_reason": reason, "stop_sequence": None, "stop_details": None, "container": None}
+
+
 def _stop_reason(stop_reason: str, has_calls: bool) -> str:
     known = {"length": "max_tokens", "refusal": "refusal", "content_filter": "refusal"}
     return known.get(stop_reason) or ("tool_use" if has_calls else "end_turn")
@@ -291,7 +302,13 @@ def _usage(usage: Usage) -> JsonObject:
         "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": usage.cached_tokens,
         "output_tokens": usage.output_tokens,
+        "output_tokens_details": None,
+        "server_tool_use": None,
     }
+
+
+_UNTOLD_USAGE: JsonObject = {"cache_creation": None, "inference_geo": None, "service_tier": None}
+"""What a whole message says besides; nothing of it is known here."""
 
 
 def _block(answer: Answer, index: int) -> JsonValue:
@@ -302,11 +319,11 @@ def _block(answer: Answer, index: int) -> JsonValue:
         return {**row, "input": input_of(call.arguments)}
     if segment.kind == "thinking":
         return {"type": "thinking", "thinking": segment.text, "signature": ""}
-    return {"type": "text", "text": segment.text}
+    return {"type": "text", "text": segment.text, "citations": None}
 
 
 def _call_row(id: str, name: str) -> JsonObject:
-    return {"type": "tool_use", "id": id, "name": name}
+    return {"type": "tool_use", "id": id, "name": name, "caller": {"type": "direct"}}
 
 
 def input_of(arguments: str) -> JsonObject:
@@ -340,9 +357,8 @@ class MessagesStream:
         message: JsonObject = {
             **_head(self._ask),
             "content": [],
-            "stop_reason": None,
-            "stop_sequence": None,
-            "usage": _usage(Usage()),
+            **_stop(None),
+            "usage": _usage(Usage()) | _UNTOLD_USAGE,
         }
         return event({"type": "message_start", "message": message}, "message_start")
 
@@ -370,8 +386,7 @@ class MessagesStream:
         if self._open == kind:
             return b""
         row: JsonObject = {"type": kind, kind: ""}
-        if kind == "thinking":
-            row["signature"] = ""
+        row |= {"signature": ""} if kind == "thinking" else {"citations": None}
         out = self._close() + self._begin(kind, row)
         delta = f'"index":{self._n_blocks},"delta":{{"type":"{kind}_delta","{kind}":'
         self._prefix = (
@@ -406,7 +421,7 @@ class MessagesStream:
 
     def _end(self, stop_reason: str, usage: Usage) -> bytes:
         reason = _stop_reason(stop_reason, self._has_calls)
-        delta: JsonObject = {"stop_reason": reason, "stop_sequence": None}
+        delta = _stop(reason)
         row: JsonObject = {"type": "message_delta", "delta": delta, "usage": _usage(usage)}
         return event(row, "message_delta")
 

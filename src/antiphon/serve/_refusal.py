@@ -65,6 +65,7 @@ _ANTHROPIC_KINDS = {
     404: "not_found_error",
     413: "request_too_large",
     429: "rate_limit_error",
+    501: "invalid_request_error",
     503: "overloaded_error",
     504: "timeout_error",
 }

@@ -4,14 +4,29 @@ A `Served` is asked with an `Ask` and gives pieces.  It opens no socket and know
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
-from antiphon.models import Model, ModelOutput
+from antiphon.messages import Conversation
+from antiphon.models import Model, ModelSettings
 from antiphon.serve._answer import Answer, Fold, Piece, pieces_of
 from antiphon.serve._ask import Ask, told_schema
 from antiphon.serve._refusal import Refusal, bad
+
+
+@runtime_checkable
+class CountsTokens(Protocol):
+    """A model that can tell how long a prompt is before it is asked."""
+
+    async def count_tokens(self, conversation: Conversation, settings: ModelSettings) -> int:
+        """How many tokens a conversation's prompt has.
+
+        Raises:
+            ModelError: It cannot be told.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +46,19 @@ class Served:
         Raises:
             AntiphonError: There is no answer.
         """
-        return pieces_of(self._outputs(self.model, ask.choice(choice)))
+        asked = ask.choice(choice).settings
+        return pieces_of(self.model.stream(self._shown(ask), asked))
+
+    async def count_tokens(self, ask: Ask) -> int:
+        """How many tokens the model would read.
+
+        Raises:
+            Refusal: The model cannot tell.
+            AntiphonError: It does not.
+        """
+        if not isinstance(self.model, CountsTokens):
+            raise Refusal(501, f"{self.name} cannot count tokens before it is asked")
+        return await self.model.count_tokens(self._shown(ask), ask.settings)
 
     def raw_pieces(self, ask: Ask, choice: int = 0) -> AsyncGenerator[Piece, None]:
         """As `pieces`, of a request that continues plain text.
@@ -44,12 +71,12 @@ class Served:
             raise bad(f"{self.name} completes conversations only; use /v1/chat/completions")
         return pieces_of(self.raw.stream(ask.conversation, ask.choice(choice).settings))
 
-    def _outputs(self, model: Model, ask: Ask) -> AsyncIterator[ModelOutput]:
-        conversation = ask.conversation
-        if getattr(model, "format", None) is not None:
-            # No server stands between us and the text, so nobody else tells the model.
-            conversation = told_schema(conversation, ask.settings.response_schema)
-        return model.stream(conversation, ask.settings)
+    def _shown(self, ask: Ask) -> Conversation:
+        """What the model is shown.  Where no server stands between us and the text, nobody else
+        tells it the schema of its answer."""
+        if getattr(self.model, "format", None) is None:
+            return ask.conversation
+        return told_schema(ask.conversation, ask.settings.response_schema)
 
     async def close(self) -> None:
         """Give back what its models hold."""
