@@ -10,5 +10,6 @@ from antiphon.serve._agents import Runnable
 from antiphon.serve._served import Served
 from antiphon.serve._server import Server
 from antiphon.serve._settings import ServeSettings, read_settings
+from antiphon.serve._telemetry import ServerTelemetry
 
-__all__ = ["Runnable", "ServeSettings", "Served", "Server", "read_settings"]
+__all__ = ["Runnable", "ServeSettings", "Served", "Server", "ServerTelemetry", "read_settings"]

@@ -10,7 +10,7 @@ import logging
 import secrets
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractContextManager, aclosing, asynccontextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -32,9 +32,12 @@ from antiphon.serve._sent import Sent
 from antiphon.serve._served import Served, ServedModels, side_by_side, whole
 from antiphon.serve._settings import ServeSettings
 from antiphon.serve._slots import Slots
+from antiphon.serve._telemetry import ServerTelemetry
 
 if TYPE_CHECKING:
     from aiohttp import web
+
+    from antiphon.serve._telemetry import Ended
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -104,7 +107,11 @@ class App:
     """What a server does with requests; `application` is what aiohttp runs."""
 
     def __init__(
-        self, models: ServedModels, settings: ServeSettings, runs: AgentRuns | None = None
+        self,
+        models: ServedModels,
+        settings: ServeSettings,
+        runs: AgentRuns | None = None,
+        telemetry: ServerTelemetry | None = None,
     ) -> None:
         """Set up.
 
@@ -112,7 +119,9 @@ class App:
             models: What answers.
             settings: Limits, keys and manners.
             runs: The agent that answers, where one is served.
+            telemetry: Where requests are told of, besides the log and the metrics.
         """
+        self._telemetry = telemetry
         self.runs = runs
         self.models = models
         self.settings = settings
@@ -177,14 +186,23 @@ class App:
             visit = Visit(f"req_{secrets.token_hex(8)}")
             VISIT.set(visit)
             status = 499  # as nginx says it: the client left
-            try:
-                response = await self._answered(request, handler, route)
-                status = response.status
-                return response
-            finally:
-                self.guard.finished(request, route, status, began, id=visit.id, **visit.facts)
+            with self._span(request, route) as ended:
+                try:
+                    response = await self._answered(request, handler, route)
+                    status = response.status
+                    return response
+                finally:
+                    facts = {"id": visit.id, **visit.facts}
+                    self.guard.finished(request, route, status, began, **facts)
+                    if ended is not None:
+                        ended(status, facts)
 
         return observed
+
+    def _span(self, request: "web.Request", route: str) -> "AbstractContextManager[Ended | None]":
+        if self._telemetry is None:
+            return nullcontext()
+        return self._telemetry.request(request.method, route, request.headers)
 
     async def _answered(
         self, request: "web.Request", handler: "Handler", route: str

@@ -15,6 +15,7 @@ from antiphon.serve._agents import AgentModel, AgentRuns, Runnable
 from antiphon.serve._app import App
 from antiphon.serve._served import Served, ServedModels
 from antiphon.serve._settings import ServeSettings
+from antiphon.serve._telemetry import ServerTelemetry
 from antiphon.store import SqliteStore, Store
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Server:
         settings: ServeSettings | None = None,
         agent: Runnable | None = None,
         store: Store | None = None,
+        telemetry: ServerTelemetry | None = None,
     ) -> None:
         """Set up a server; nothing is opened or loaded yet.
 
@@ -58,8 +60,11 @@ class Server:
             agent: An agent, or a strategy, whose tools run here; without one the first model is
                 one without tools.
             store: Where the agent's runs are kept; in memory without one.
+            telemetry: Where OpenTelemetry is told of requests; where the settings ask for it and
+                nothing is given here, the process's own providers.
 
         Raises:
+            MissingExtraError: The settings ask for OpenTelemetry, and it is not installed.
             UsageError: There is no model, or two have one name.
             ModelError: A spec names something that is not there.
         """
@@ -78,7 +83,9 @@ class Server:
         if store is None:
             store = self._memory = SqliteStore(":memory:")
         runs = AgentRuns(answers, store)
-        self.app = App(ServedModels(served, aliases), self.settings, runs)
+        if telemetry is None and self.settings.telemetry:
+            telemetry = ServerTelemetry()
+        self.app = App(ServedModels(served, aliases), self.settings, runs, telemetry)
         self.url = ""
         """Where it listens, once it does."""
         self._heads: dict[object, asyncio.TimerHandle] = {}

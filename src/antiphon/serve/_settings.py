@@ -52,6 +52,9 @@ class ServeSettings:
     max_responses: int = 512
     """How many answers of the Responses API are kept for `previous_response_id`."""
 
+    telemetry: bool = False
+    """Whether OpenTelemetry is told of requests, through the providers of the process."""
+
     def __post_init__(self) -> None:
         """Check what does not go together.
 
@@ -110,6 +113,10 @@ def read_settings(
 _TYPES: dict[str, Any] = {field.name: field.type for field in fields(ServeSettings)}
 
 
+_FLAGS = {"true": True, "1": True, "false": False, "0": False}
+_WANTED = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+
+
 def _from_file(path: Path) -> dict[str, Any]:
     try:
         read = tomllib.loads(path.read_text("utf-8"))
@@ -132,6 +139,10 @@ def _from_text(name: str, text: str) -> Any:
         raise UsageError(f"{PREFIX}{name.upper()} must be a number, got {clip(text)}") from error
     if kind is str:
         return text
+    if kind is bool:
+        if text.lower() not in _FLAGS:
+            raise UsageError(f"{PREFIX}{name.upper()} must be true or false, got {clip(text)}")
+        return _FLAGS[text.lower()]
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
@@ -139,12 +150,12 @@ def _checked(name: str, value: Any) -> Any:
     kind = _TYPES[name]
     if kind is float and type(value) is int:
         return float(value)
-    if kind in (int, float, str):
+    if kind in (bool, int, float, str):
         if type(value) is kind:
             return value
     elif isinstance(value, list):
         items = cast("list[object]", value)
         if all(isinstance(item, str) for item in items):
             return tuple(items)
-    wanted = {int: "a whole number", float: "a number", str: "text"}.get(kind, "a list of texts")
+    wanted = _WANTED.get(kind, "a list of texts")
     raise UsageError(f"setting {name!r} must be {wanted}, got {clip(cast('object', value))}")
