@@ -9,6 +9,7 @@ from antiphon.agent import Run, RunResult
 from antiphon.errors import AntiphonError
 from antiphon.events import Event
 from antiphon.messages import JsonObject
+from antiphon.serve._ag_ui import AgUi, speaks_ag_ui
 from antiphon.serve._agents import AgentRuns, event_bytes, result_row, run_row, told
 from antiphon.serve._app import VISIT, App, json_response
 from antiphon.serve._fields import Fields
@@ -42,6 +43,8 @@ class AgentPaths:
         router.add_get("/v1/agent/runs/{id}", self._show)
         router.add_post("/v1/agent/runs/{id}/resume", self._resume)
         router.add_post("/v1/agent/runs/{id}/cancel", self._cancel)
+        if speaks_ag_ui():
+            router.add_post("/v1/agent/ag-ui", AgUi(self._app, self._runs).run)
 
     async def _about(self, request: "web.Request") -> "web.StreamResponse":
         return json_response(self._runs.about())
