@@ -42,6 +42,7 @@ BELOW["evaluation"] = {
     "batch",
     "models",
     "tools",
+    "viewer",
 }
 BELOW["verification"] = BELOW["synthesis"] | {"synthesis", "evaluation"}
 BELOW["cli"] = set(BELOW)

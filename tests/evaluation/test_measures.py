@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -140,6 +141,20 @@ def test_the_page_shows_runs_beside_each_other_and_no_markup_of_a_model():
     assert "no_call" in page
     assert "<script>" not in page
     assert "only the second" in page
+
+
+def test_the_number_of_a_mistake_leads_to_its_first_case():
+    runs = {
+        "old": [Outcome("0", "a", True), Outcome("1", "a", False, "no_call", wrote="No.")],
+        "new": [Outcome("0", "a", False, "no_call", wrote="Hm."), Outcome("1", "a", True)],
+    }
+
+    page = compare_page(runs)
+
+    (old, new) = re.findall(r'<a href="#([^"]+)">1</a>', page)
+    assert old != new
+    assert re.search(f'id="{old}"[^>]*>no_call<pre>No.</pre>', page)
+    assert re.search(f'id="{new}"[^>]*>no_call<pre>Hm.</pre>', page)
 
 
 def test_the_accepted_answers_of_a_demo_case_are_its_steps():

@@ -2,12 +2,20 @@
 
 import math
 import re
+from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from antiphon.evaluation import Outcome, compare_page
 from antiphon.viewer import Bars, Curve, Curves, Report, Table, render_report
 from antiphon.viewer._report import _ticks  # pyright: ignore[reportPrivateUsage]
+from chromium import opened
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 HOSTILE = '</style><script>alert(1)</script>"onload="x \ud800'
 
@@ -71,3 +79,78 @@ def test_ticks_are_few_and_span_the_values(values: list[float]) -> None:
         )
         == 1
     )
+
+
+# --- In a browser: the page of an evaluation
+
+
+@pytest.fixture
+def shown(tmp_path: Path) -> "Iterator[Page]":
+    """Two runs beside each other, with hostile names and answers; nothing complains."""
+    wrote = f"{HOSTILE}<img src=x onerror='window.broken=1'>" + " a long answer" * 40
+    runs = {
+        name: [
+            Outcome(
+                f"case {n}",
+                ("single", "chain")[n % 2],
+                right=n % every != 0,
+                error="" if n % every else "no_call",
+                wrote=wrote,
+            )
+            for n in range(1, 301)
+        ]
+        for name, every in ((f"old {HOSTILE}", 7), ("new", 11))
+    }
+    file = tmp_path / "evaluation.html"
+    file.write_text(compare_page(runs, title=f"demo {HOSTILE}"), "utf-8", "replace")
+    with opened() as browser:
+        page = browser.new_page(viewport={"width": 1200, "height": 800})
+        said: list[str] = []
+        page.on("console", lambda m: said.append(m.text))
+        page.on("pageerror", lambda e: said.append(str(e)))
+        page.on("request", lambda r: said.extend([] if r.url.startswith("file:") else [r.url]))
+        page.goto(file.as_uri())
+        yield page
+        assert page.evaluate("window.broken") is None
+        assert page.locator("script, img").count() == 0
+        page.close()
+        assert said == []
+
+
+@pytest.mark.slow
+def test_a_count_of_mistakes_leads_to_a_case_by_click_and_by_key(shown: "Page") -> None:
+    links = shown.get_by_role("link")
+    assert links.count() == 2
+
+    for index, way in enumerate(("click", "key")):
+        link = links.nth(index)
+        place = str(link.get_attribute("href"))
+        if way == "click":
+            link.click()
+        else:
+            link.focus()
+            shown.keyboard.press("Enter")
+        target = shown.locator(place)
+        assert "no_call" in target.inner_text()
+        assert shown.evaluate(
+            "place => { const box = document.querySelector(place).getBoundingClientRect();"
+            " return box.top >= 0 && box.top < innerHeight }",
+            place,
+        )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_an_evaluation_has_its_plot_and_fits_a_phone(scheme: Any, shown: "Page") -> None:
+    shown.emulate_media(color_scheme=scheme)
+    shown.set_viewport_size({"width": 360, "height": 740})
+
+    widths = shown.locator(".bars rect").evaluate_all("rects => rects.map(r => r.getBBox().width)")
+    colours = shown.locator(".bars rect").evaluate_all(
+        "rects => rects.map(r => getComputedStyle(r).fill)"
+    )
+    assert len(widths) == 4  # two kinds of two runs
+    assert max(widths) == 100
+    assert colours[:2] == colours[2:]
+    assert colours[0] != colours[1]
+    assert shown.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -10,12 +10,13 @@ from antiphon.viewer._data import Record
 from antiphon.viewer._document import render_document
 from antiphon.viewer._encoding import Encoding, Span
 from antiphon.viewer._page import render_page
-from antiphon.viewer._report import Bars, Curve, Curves, Figure, Report, Table, render_report
+from antiphon.viewer._report import Bars, Cell, Curve, Curves, Figure, Report, Table, render_report
 from antiphon.viewer._rows import DatasetRow, render_rows
 from antiphon.viewer._serve import make_server
 
 __all__ = [
     "Bars",
+    "Cell",
     "Curve",
     "Curves",
     "DatasetRow",

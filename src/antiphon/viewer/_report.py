@@ -55,6 +55,24 @@ class Bars:
     """Name and number, in order; numbers from 0 up."""
     note: str = ""
     """What the reader has to know."""
+    n_colors: int = 1
+    """How many colours take turns, for bars that belong together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell that is more than its text."""
+
+    text: str
+    """What it says."""
+    tone: str = ""
+    """``good`` or ``bad``, where it is one of them."""
+    to: str = ""
+    """The `id` of the cell that it leads to."""
+    id: str = ""
+    """What others lead here by; one word."""
+    quote: str = ""
+    """What somebody wrote, below the text, as it was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +84,11 @@ class Table:
     head: Sequence[str]
     """The columns."""
     rows: Sequence[Sequence[object]]
-    """The cells; numbers are set to the right."""
+    """The cells, each a value or a `Cell`; numbers are set to the right."""
     note: str = ""
     """What the reader has to know."""
+    most: int = _MAX_TABLE_ROWS
+    """How many rows are shown."""
 
 
 Figure = Curves | Bars | Table
@@ -135,7 +155,7 @@ def _body(report: Report) -> Iterator[str]:
             case Bars():
                 yield from _bars(figure)
             case Table():
-                yield _table(figure.head, figure.rows)
+                yield _table(figure.head, figure.rows, figure.most)
         if figure.note:
             yield f'<p class="note">{_text(figure.note)}</p>'
         yield "</figure>"
@@ -220,23 +240,40 @@ def _bars(figure: Bars) -> Iterator[str]:
     rows = (
         f'<tr><th scope="row">{_text(name)}</th><td class="n">{_text(_number(value))}</td>'
         f'<td class="bar"><svg viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true">'
-        f'<rect class="c0" width="{100 * value / most:.2f}" height="1"/></svg></td></tr>'
-        for name, value in figure.bars
+        f'<rect class="c{n % figure.n_colors % _N_COLORS}" width="{100 * value / most:.2f}" '
+        f'height="1"/></svg></td></tr>'
+        for n, (name, value) in enumerate(figure.bars)
     )
     yield f'<table class="bars">{"".join(rows)}</table>'
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+def _table(
+    head: Sequence[str], rows: Sequence[Sequence[object]], most: int = _MAX_TABLE_ROWS
+) -> str:
     names = "".join(f'<th scope="col">{_text(name)}</th>' for name in head)
-    lines = [f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows[:_MAX_TABLE_ROWS]]
+    lines = [f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows[:most]]
     more = len(rows) - len(lines)
     note = f'<p class="note">and {more:,} more rows</p>' if more else ""
-    return f"<table><thead><tr>{names}</tr></thead><tbody>{''.join(lines)}</tbody></table>{note}"
+    body = f"<thead><tr>{names}</tr></thead><tbody>{''.join(lines)}</tbody>"
+    return f'<div class="wide"><table>{body}</table></div>{note}'
 
 
 def _cell(value: object) -> str:
+    if isinstance(value, Cell):
+        return _rich_cell(value)
     kind = ' class="n"' if isinstance(value, int | float) else ""
     return f"<td{kind}>{_text(_number(value))}</td>"
+
+
+def _rich_cell(cell: Cell) -> str:
+    text = _text(cell.text)
+    if cell.to:
+        text = f'<a href="#{_text(cell.to)}">{text}</a>'
+    if cell.quote:
+        text += f"<pre>{_text(cell.quote)}</pre>"
+    id = f' id="{_text(cell.id)}"' if cell.id else ""
+    tone = f' class="{_text(cell.tone)}"' if cell.tone else ""
+    return f"<td{id}{tone}>{text}</td>"
 
 
 def _details(inside: str) -> str:
