@@ -2,12 +2,16 @@
 
     python bench/serving.py                          # ours in front of a scripted upstream
     python bench/serving.py --peer "litellm --config {config} --port {port}"
-    BENCH_TOKENS=20 python bench/serving.py --streams 1000 --requests 20000
+    BENCH_TOKENS=20 python bench/serving.py --streams 1000
+    BENCH_TOKENS=5 python bench/serving.py --n 0 --requests 100000
 
 Three processes: a scripted upstream that speaks Chat Completions, the proxy, and this one, which
-asks the upstream directly and through the proxy in turn.  Added time is the difference of the
-medians; CPU is what the proxy's process used (all threads), which other programs move less.  A peer
-is any command that serves the same upstream; it is measured in the same minutes.
+asks the upstream directly and through the proxy in turn, one request at a time.  Added time is the
+difference of the medians: to a whole answer, to the first token of a stream, and a token of a
+stream that comes as fast as it can.  CPU is what the proxy used (all threads), which other
+programs move less.  A peer is any command that serves the same upstream; it is measured in the same
+minutes.  LiteLLM wants LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY=true and, without a
+network, LITELLM_LOCAL_MODEL_COST_MAP=True in the environment.
 """
 
 import argparse
@@ -104,9 +108,9 @@ async def running(command: list[str], port: int) -> AsyncGenerator[subprocess.Po
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time of a process, all threads."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """CPU time of a process, all threads that it has now."""
+    threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(path.read_text().split()[0]) for path in threads) / 1e9
 
 
 def resident_mb(pid: int) -> float:
@@ -126,48 +130,66 @@ class Target:
     pid: int | None = None
 
 
-async def ask(session: aiohttp.ClientSession, url: str, **fields: Any) -> float:
-    """One request; how long it took, in seconds."""
+async def ask(session: aiohttp.ClientSession, url: str, **fields: Any) -> tuple[float, float]:
+    """One request; how long the first token and all of it took, in seconds."""
     began = time.perf_counter()
     async with session.post(f"{url}/v1/chat/completions", json=ASK | fields) as response:
-        data = await response.read()
+        data = await response.content.readany()
+        first = time.perf_counter() - began
+        data += await response.read()
     took = time.perf_counter() - began
     if response.status != 200 or (fields.get("stream") and b"[DONE]" not in data):
         raise RuntimeError(f"{url} answered {response.status}: {data[:200]!r}")
-    return took
+    return first, took
+
+
+@dataclass
+class Taken:
+    """What requests of one kind to one target took, in seconds."""
+
+    firsts: list[float]
+    wholes: list[float]
+    cpu: float = 0.0
+
+
+async def measured(
+    session: aiohttp.ClientSession, target: Target, taken: Taken, stream: bool
+) -> None:
+    """One more request."""
+    before = cpu_seconds(target.pid) if target.pid else 0.0
+    first, took = await ask(session, target.url, stream=stream)
+    taken.cpu += (cpu_seconds(target.pid) if target.pid else 0.0) - before
+    taken.firsts.append(first)
+    taken.wholes.append(took)
 
 
 async def overhead(targets: list[Target], n: int) -> None:
     """Medians of whole and streamed requests, one at a time, the targets in turn."""
-    print(
-        f"{'':<14}{'whole ms':>10}{'added':>8}{'CPU ms':>8}{'stream ms':>11}{'added/token us':>16}"
-        f"{'CPU us/token':>14}"
-    )
+    taken = {(t.name, stream): Taken([], []) for t in targets for stream in (False, True)}
     async with aiohttp.ClientSession() as session:
-        for target in targets:
-            for stream in (False, True):
+        for stream in (False, True):
+            for target in targets:
                 for _ in range(10):
                     await ask(session, target.url, stream=stream)
-        wall: dict[tuple[str, bool], list[float]] = {}
-        cpu: dict[tuple[str, bool], float] = {}
-        for stream in (False, True):
             for _ in range(n):
                 for target in targets:
-                    before = cpu_seconds(target.pid) if target.pid else 0.0
-                    took = await ask(session, target.url, stream=stream)
-                    key = target.name, stream
-                    wall.setdefault(key, []).append(took)
-                    spent = (cpu_seconds(target.pid) if target.pid else 0.0) - before
-                    cpu[key] = cpu.get(key, 0.0) + spent
-    base = {stream: median(wall[targets[0].name, stream]) for stream in (False, True)}
+                    await measured(session, target, taken[target.name, stream], stream)
+    head = ("whole ms", "added", "CPU ms", "first ms", "added", "stream ms", "added us", "CPU us")
+    print(f"{f'p50 of {n}':<14}" + "".join(f"{name:>10}" for name in head) + "  (us: a token)")
+    direct_whole, direct = (taken[targets[0].name, stream] for stream in (False, True))
     for target in targets:
-        whole, streamed = (median(wall[target.name, stream]) for stream in (False, True))
-        added = (streamed - base[True]) / N_TOKENS * 1e6
-        print(
-            f"{target.name:<14}{whole * 1e3:>10.2f}{(whole - base[False]) * 1e3:>8.2f}"
-            f"{cpu[target.name, False] / n * 1e3:>8.2f}{streamed * 1e3:>11.1f}{added:>16.1f}"
-            f"{cpu[target.name, True] / n / N_TOKENS * 1e6:>14.1f}"
+        whole, streamed = (taken[target.name, stream] for stream in (False, True))
+        cells = (
+            median(whole.wholes) * 1e3,
+            (median(whole.wholes) - median(direct_whole.wholes)) * 1e3,
+            whole.cpu / n * 1e3,
+            median(streamed.firsts) * 1e3,
+            (median(streamed.firsts) - median(direct.firsts)) * 1e3,
+            median(streamed.wholes) * 1e3,
+            (median(streamed.wholes) - median(direct.wholes)) / N_TOKENS * 1e6,
+            streamed.cpu / n / N_TOKENS * 1e6,
         )
+        print(f"{target.name:<14}" + "".join(f"{cell:>10.2f}" for cell in cells))
 
 
 async def many_streams(target: Target, n: int) -> None:
@@ -192,16 +214,17 @@ async def many_streams(target: Target, n: int) -> None:
 async def memory(target: Target, n: int) -> None:
     """Resident memory over many requests, a tenth of them streamed."""
     assert target.pid is not None
-    sizes: list[str] = []
+    began = time.perf_counter()
+    print(f"{target.name}: {resident_mb(target.pid):.1f} MB before any of {n:,} requests")
     async with aiohttp.ClientSession() as session:
-        for part in range(11):
-            if part:
-                for _ in range(n // 10 // 20):
-                    await asyncio.gather(
-                        *(ask(session, target.url, stream=k % 10 == 0) for k in range(20))
-                    )
-            sizes.append(f"{resident_mb(target.pid):.0f}")
-    print(f"{target.name}: MB after each tenth of {n:,} requests: {' '.join(sizes)}")
+        for part in range(1, 21):
+            for _ in range(n // 20 // 20):
+                await asyncio.gather(
+                    *(ask(session, target.url, stream=k % 10 == 0) for k in range(20))
+                )
+            took = time.perf_counter() - began
+            size = resident_mb(target.pid)
+            print(f"  {part * n // 20:>9,} requests, {took:>7.0f} s: {size:.1f} MB", flush=True)
 
 
 def litellm_config(url: str) -> str:
@@ -228,9 +251,11 @@ async def main(args: argparse.Namespace) -> None:
                     words = shlex.split(args.peer.format(config=config, port=peer_port, url=up_url))
                     async with running(words, peer_port) as peer:
                         url = f"http://127.0.0.1:{peer_port}"
-                        targets.append(Target(Path(words[0]).name, url, peer.pid))
-                        await overhead(targets, args.n)
-            else:
+                        theirs = Target(Path(words[0]).name, url, peer.pid)
+                        await overhead([*targets, theirs], args.n)
+                        if args.streams:
+                            await many_streams(theirs, args.streams)
+            elif args.n:
                 await overhead(targets, args.n)
             if args.streams:
                 await many_streams(ours, args.streams)
