@@ -4,13 +4,19 @@
 """
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import pytest
 
-from antiphon.messages import Conversation
+from antiphon.errors import RenderError
+from antiphon.formats import Format
+from antiphon.messages import Conversation, Message, ToolCall
 from antiphon.models import ScriptedModel
+from antiphon.serve import Served
+from formats.format_cases import VARIANTS, variant, written
+from formats.format_strategies import TOOLS
 from serve.serving import ADD, Client, serving
 
 pytestmark = pytest.mark.slow  # importing the clients takes seconds
@@ -66,6 +72,63 @@ def test_openai_chat_streams_what_it_returns(chunk_chars: int) -> None:
         assert choice.message.content is None
         assert choice.message.reasoning_content == "I should add."
         assert choice.finish_reason == "tool_calls"
+
+
+FIND_TWICE = [ToolCall("find", {"q": f'"x" é {n}', "n": n}, f"call_{n}") for n in range(2)]
+CHUNKS = (1, 7, 1000)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_openais_client_puts_any_familys_stream_together_as_the_whole_answer(name: str) -> None:
+    """However the model's server cuts what it sends."""
+    openai = pytest.importorskip("openai")
+    fmt = variant(name)
+    text = _written(fmt)
+    served = [
+        Served(f"m{n}", ScriptedModel(lambda _: text, format=fmt, chunk_chars=n)) for n in CHUNKS
+    ]
+    asking: Any = {"messages": ASKED, "tools": [spec.to_openai() for spec in TOOLS]}
+
+    async def go() -> list[Any]:
+        async with (
+            serving(*served) as server,
+            openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="none") as client,
+        ):
+            got = [await client.chat.completions.create(model="m1", **asking)]
+            for n in CHUNKS:
+                async with client.chat.completions.stream(model=f"m{n}", **asking) as stream:
+                    async for _ in stream:
+                        pass
+                    got.append(await stream.get_final_completion())
+            return got
+
+    whole, *streamed = [_said(completion) for completion in asyncio.run(go())]
+
+    assert whole["calls"][0] == ("find", FIND_TWICE[0].arguments)
+    assert streamed == [whole] * len(CHUNKS)
+
+
+def _written(fmt: Format) -> str:
+    """An answer with calls as a family writes it: two where it can, else one."""
+    for calls in (FIND_TWICE, FIND_TWICE[:1]):
+        asked = Conversation((Message.user("Go."), Message.assistant(tool_calls=calls)), TOOLS)
+        try:
+            return written(fmt.render(asked), 1, fmt)[0]
+        except RenderError:
+            continue
+    pytest.skip(f"{fmt.name} writes no such call")
+
+
+def _said(completion: Any) -> dict[str, Any]:
+    choice = completion.choices[0]
+    calls = choice.message.tool_calls or ()
+    return {
+        "content": choice.message.content,
+        "reasoning": getattr(choice.message, "reasoning_content", None),
+        "calls": [(call.function.name, json.loads(call.function.arguments)) for call in calls],
+        "texts": [call.function.arguments for call in calls],
+        "finish_reason": choice.finish_reason,
+    }
 
 
 def test_openai_responses_go_on_from_an_earlier_one() -> None:

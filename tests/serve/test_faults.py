@@ -1,6 +1,7 @@
 """What clients and models do wrong, and that the server lives: one fault a test."""
 
 import asyncio
+import gc
 import io
 import json
 import logging
@@ -17,6 +18,7 @@ from antiphon.models import ModelOutput, ModelSettings, RetryPolicy, ScriptedMod
 from antiphon.models._chat import ChatDialect
 from antiphon.models._remote import RemoteModel
 from antiphon.serve import Served, Server, ServeSettings, read_settings
+from antiphon.serve._sent import Sent
 from models.loopback import Loopback, Reply, Request, chat, sse
 from serve.serving import ADD, ASK, Client, Got, asked, assembled, serving
 
@@ -181,6 +183,54 @@ def test_a_client_that_reads_slowly_holds_the_model_back_and_gets_all() -> None:
     got = Got(200, {}, asked(ask, model=words))
 
     assert assembled(got.events)["content"] == "word " * n_words
+
+
+def test_a_stream_whose_client_is_gone_says_so_and_waits_for_no_room() -> None:
+    async def opening() -> Any:
+        raise ConnectionResetError("gone")
+
+    async def go() -> None:
+        async with asyncio.timeout(10), Sent(opening, ping_seconds=60.0) as sent:
+            for _ in range(3):
+                await sent.write(b"x" * (1 << 17))
+
+    with pytest.raises(ConnectionResetError, match="gone"):
+        asyncio.run(go())
+
+
+class Forgetful:
+    """Says a word, and remembers nothing; a `ScriptedModel` keeps what it was asked."""
+
+    spec = "forgetful"
+
+    async def stream(
+        self, conversation: Conversation, settings: ModelSettings | None = None
+    ) -> AsyncIterator[ModelOutput]:
+        yield TextDelta("Hello")
+        yield Completion(Message.assistant("Hello"), "stop", Usage(3, 2))
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+def test_nothing_stays_behind_requests() -> None:
+    """``bench/serving.py --requests 100000`` watches the memory of a whole process."""
+
+    async def ask(client: Client) -> int:
+        async def some(n: int) -> int:
+            for _ in range(n):
+                await client.chat()
+                await client.chat(stream=True)
+                await client.chat(messages=5)
+                await client.post("/v1/responses", {"model": "m", "input": "x", "stream": True})
+                await client.get("/nowhere")
+            gc.collect()
+            return len(gc.get_objects())
+
+        before = await some(10)
+        return await some(40) - before
+
+    assert asked(ask, model=Forgetful(), max_responses=5) < 200  # of as many requests
 
 
 def test_going_down_finishes_what_has_begun_and_takes_nothing_new() -> None:

@@ -57,7 +57,7 @@ class Sent:
     ) -> None:
         self._timer.cancel()
         self._sending.cancel()
-        await asyncio.wait([self._sending])
+        await asyncio.gather(self._sending, return_exceptions=True)
 
     @property
     def is_open(self) -> bool:
@@ -72,12 +72,12 @@ class Sent:
         """
         if not data:
             return
+        if self._sending.done():
+            self._sending.result()
         self._add(data)
         if self._n_bytes > _ENOUGH_BYTES:
             self._room.clear()
             await self._room.wait()
-        if self._sending.done():
-            self._sending.result()
 
     async def close(self) -> "web.StreamResponse":
         """Say that this was all.
