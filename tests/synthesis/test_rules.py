@@ -226,7 +226,7 @@ def test_a_tool_that_fails_once_is_called_again_and_one_that_fails_is_told(
             assert "out of order 1 times" in str(row["metadata"]["simulated"])
         if kind == "failing":
             assert [bool(m.get("is_error")) for m in results] == [True]
-            assert row["messages"][-1]["content"].startswith("Sorry, that did not work: ")
+            assert row["metadata"]["task"]["faults"][0]["text"] in row["messages"][-1]["content"]
 
 
 def test_a_parallel_task_has_its_calls_in_one_step(demo: list[dict[str, Any]]):

@@ -21,12 +21,13 @@ from antiphon.synthesis._task import (
     moved,
 )
 
-_FAULTS = (
+_PASSING = (
     "the service is not available right now",
     "timed out after 10 seconds",
     "the server is busy",
     "the connection was lost",
 )
+_LASTING = ("nothing found for this request", "access denied")
 _CANNOT = (
     "I am sorry, none of my tools can do that.",
     "I have no tool for that.",
@@ -255,7 +256,7 @@ def failing(drawer: Drawer, offers: Sequence[Offered]) -> Drawn | None:
 
 def fault_text(draw: random.Random, *, again: bool) -> str:
     """What a tool says that does not work, for now or at all."""
-    return draw.choice(_FAULTS) + ("; try again" if again else "")
+    return f"{draw.choice(_PASSING)}; try again" if again else draw.choice(_PASSING + _LASTING)
 
 
 def merged(first: Drawn, second: Drawn) -> Drawn | None:

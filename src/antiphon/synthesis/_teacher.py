@@ -15,7 +15,11 @@ from antiphon.synthesis._catalog import placeholders
 from antiphon.synthesis._draw import fill, join_words, spoken
 from antiphon.synthesis._task import Saying, ScriptTurn, Task, resolved, result_value
 
-_SORRY = "Sorry, that did not work: {reason}."
+_SORRY = (
+    "Sorry, that did not work: {reason}.",
+    "I could not do that: {reason}.",
+    "The tool failed: {reason}. Please try again later.",
+)
 _NOT_FOUND = "I could not find what is needed to go on: {result}"
 _DONE = "I now know the final answer."
 
@@ -77,7 +81,8 @@ def _progress(turn: ScriptTurn, said: Sequence[Message]) -> _Progress:
 def _next(task: Task, turn: ScriptTurn, progress: _Progress) -> Message:
     n = len(progress.results)
     if progress.n_failed >= turn.tries:
-        return Message.assistant(_SORRY.format(reason=_reason(progress.failure)))
+        sorry = _SORRY[task.seed % len(_SORRY)]
+        return Message.assistant(sorry.format(reason=_reason(progress.failure)))
     if n == len(turn.steps):
         return Message.assistant(" ".join(_say(task, one, progress) for one in turn.sayings))
     calls: list[ToolCall] = []
