@@ -18,15 +18,21 @@ LAUNCH = Path(__file__).parents[2] / "docs" / "guides" / "launch"
 PROGRAM = """
 import json, sys
 from pathlib import Path
-from antiphon.encode import EncodedRows
-from antiphon.train import TrainSettings, train
+from antiphon.encode import EncodedRows, Encoder, load_tokenizer
+from antiphon.formats import get_format
+from antiphon.messages import Conversation, Message
+from antiphon.train import TrainSettings, held_out_rows, train
 
-directory, rows, out, accumulate, trainer = sys.argv[1:]
+directory, rows, out, accumulate, rank, trainer = sys.argv[1:]
 settings = TrainSettings(
     f"hf/{directory}", Path(out), max_steps=3, accumulate=int(accumulate), learning_rate=1e-2,
-    log_steps=1, save_steps=2, trainer={"max_grad_norm": 0.0, "data_seed": 3} | json.loads(trainer),
+    lora_rank=int(rank), log_steps=1, save_steps=2, eval_steps=3,
+    trainer={"max_grad_norm": 0.0, "data_seed": 3} | json.loads(trainer),
 )
-print(train(settings, EncodedRows(rows)).resumed_at)
+encoder = Encoder(load_tokenizer(directory), get_format("qwen2_5"))
+asked = Conversation((Message.user("Ferry?"), Message.assistant("At nine.")))
+report = train(settings, EncodedRows(rows), held_out=held_out_rows(encoder, [asked]))
+print(report.resumed_at)
 """
 
 SHARDED = """
@@ -47,8 +53,9 @@ def checked(**arguments):
 
     def step(model, *rest):
         assert isinstance(trainer.accelerator.unwrap_model(model), FSDPModule)
-        here = [p.to_local().numel() for p in model.parameters()]
-        assert sum(here) < 0.7 * sum(p.numel() for p in model.parameters())
+        spread = [p for p in model.parameters() if hasattr(p, "to_local")]
+        here = sum(p.to_local().numel() for p in spread)
+        assert here < 0.7 * sum(p.numel() for p in spread)
         return training_step(model, *rest)
 
     trainer.training_step = step
@@ -58,7 +65,7 @@ def checked(**arguments):
 _train.make_trainer = checked
 """
 
-FSDP = {
+FSDP: dict[str, Any] = {
     "accelerator_config": {"use_configured_state": True},
     "fsdp": True,
     "fsdp_config": {"version": 2, "transformer_layer_cls_to_wrap": "Qwen2DecoderLayer"},
@@ -92,7 +99,7 @@ def shards(rows: list[EncodedRow], tmp_path_factory: pytest.TempPathFactory) -> 
     return directory
 
 
-def launched(n: int, program: str, out: Path, *given: Path, **trainer: Any) -> str:
+def launched(n: int, program: str, out: Path, *given: Path, rank: int = 0, **trainer: Any) -> str:
     """Train in some processes, as one step of four rows; what they print."""
     file = out.with_suffix(".py")
     file.write_text(program, "utf-8")
@@ -100,7 +107,7 @@ def launched(n: int, program: str, out: Path, *given: Path, **trainer: Any) -> s
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     words = ["-m", "torch.distributed.run", f"--nproc_per_node={n}", f"--master_port={port}"]
-    words += [str(file), *map(str, given), str(out), str(4 // n), json.dumps(trainer)]
+    words += [str(file), *map(str, given), str(out), str(4 // n), str(rank), json.dumps(trainer)]
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     return done.stdout
@@ -116,12 +123,12 @@ def alone(base: Path, shards: Path, tmp_path_factory: pytest.TempPathFactory) ->
 
 def weights(out: Path) -> dict[str, Any]:
     safetensors: Any = pytest.importorskip("safetensors.torch")
-    return safetensors.load_file(str(out / "model" / "model.safetensors"))
+    return safetensors.load_file(str(next((out / "model").glob("*.safetensors"))))
 
 
 def losses(out: Path) -> list[float]:
     lines = json.loads((out / "history.json").read_text())
-    return [line["loss"] for line in lines if "loss" in line]
+    return [line[key] for line in lines for key in ("loss", "eval_loss") if key in line]
 
 
 def assert_alike(one: Path, two: Path) -> None:
@@ -163,3 +170,15 @@ def test_weights_that_are_spread_over_two_processes_end_as_those_of_one(
 
     assert said.split() == ["2", "2"]
     assert all(bool((ended[key] == matrix).all()) for key, matrix in weights(out).items())
+
+
+@pytest.mark.slow
+def test_an_adapter_of_weights_that_are_spread_ends_as_that_of_one_process(
+    base: Path, shards: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("peft")
+    launched(1, PROGRAM, tmp_path / "one", base, shards, rank=4)
+
+    launched(2, SHARDED + PROGRAM, tmp_path / "spread", base, shards, rank=4, **FSDP)
+
+    assert_alike(tmp_path / "one", tmp_path / "spread")
