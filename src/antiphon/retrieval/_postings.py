@@ -1,6 +1,6 @@
 """Which texts have which terms, and how much of them: what every index over words keeps."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable
 from typing import Generic, TypeVar
 
@@ -21,7 +21,7 @@ class Postings(Generic[KeyT]):
         self._terms: dict[KeyT, dict[str, float]] = {}
         self._lengths: dict[KeyT, float] = {}
         self._total = 0.0
-        self._postings: dict[str, dict[KeyT, float]] = {}
+        self._postings: defaultdict[str, dict[KeyT, float]] = defaultdict(dict)
 
     def __len__(self) -> int:
         return len(self._terms)
@@ -48,11 +48,7 @@ class Postings(Generic[KeyT]):
         self._total += length
         postings = self._postings
         for term, weight in weights.items():
-            posting = postings.get(term)
-            if posting is None:
-                postings[term] = {key: weight}
-            else:
-                posting[key] = weight
+            postings[term][key] = weight
         self._changed(key)
 
     def add_all(self, rows: Iterable[tuple[KeyT, str, str]]) -> None:
