@@ -272,6 +272,23 @@ def test_a_plan_is_shown_as_it_goes_and_the_answer_alone_on_stdout(
     assert "● a 42" in shown.err
 
 
+def test_a_limit_of_model_calls_holds_over_a_whole_strategy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tasks = [{"id": "a", "prompt": "Multiply."}, {"id": "b", "prompt": "Check."}]
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps([json.dumps({"tasks": tasks}), "42", "right", "It is 42."]))
+    command = ["run", "6 x 7?", "--model", f"script/{script}", "--strategy", "plan"]
+    out = tmp_path / "run.json"
+
+    stopped = main([*command, "--max-steps", "2", "--out", str(out)])
+    record = Trajectory.load(out)
+    assert (stopped, record.stop_reason, record.total_usage.n_requests) == (1, "step_limit", 2)
+    assert "step_limit" in capsys.readouterr().err
+    assert main([*command, "--max-steps", "4"]) == 0
+    assert capsys.readouterr().out == "It is 42.\n"
+
+
 def test_reflexion_tries_until_the_answer_says_what_is_expected(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

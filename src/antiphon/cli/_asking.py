@@ -113,16 +113,17 @@ def strategy_of(args: argparse.Namespace, agent: Agent) -> Runnable:
     expected = getattr(args, "expect", None)
     if expected is not None and strategy != "reflexion":
         raise UsageError("--expect is for --strategy reflexion; leave it out")
+    most = agent.max_steps
     match strategy:
         case "plan":
-            return PlanAndExecute(agent)
+            return PlanAndExecute(agent, max_steps=most)
         case "rewoo":
-            return PlanAndExecute.rewoo(agent)
+            return PlanAndExecute.rewoo(agent, max_steps=most)
         case "compiler":
-            return PlanAndExecute.compiler(agent)
+            return PlanAndExecute.compiler(agent, max_steps=most)
         case "reflexion":
             by = judge(agent.model) if expected is None else contains(expected)
-            return Reflexion(agent, by, reset=_nothing_to_undo)
+            return Reflexion(agent, by, reset=_nothing_to_undo, max_steps=most)
         case _:
             return agent
 
