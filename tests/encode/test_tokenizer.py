@@ -37,6 +37,15 @@ def test_qwen2_5_has_tool_calls_and_no_tool_responses_among_its_marks(
     assert (qwen2_5.vocab_size, qwen3.vocab_size) == (151665, 151669)
 
 
+def test_a_vocabulary_with_tokens_that_no_others_make_has_them_as_whole_words() -> None:
+    """Qwen3.5's: its marks begin where they were published, and 俱乐部 has no two parts."""
+    qwen3_5 = load_tokenizer("qwen3_5")
+
+    assert (qwen3_5.mark_id("<|im_end|>"), qwen3_5.mark_id("</think>")) == (248046, 248069)
+    assert qwen3_5.encode("俱乐部") == [104328]
+    assert qwen3_5.decode(qwen3_5.encode("去俱乐部 5 times")) == "去俱乐部 5 times"
+
+
 def test_more_marks_stand_behind_the_vocabulary(tiny: FastTokenizer) -> None:
     more = tiny.with_marks(["<new>", "<|im_end|>"])
 

@@ -46,13 +46,12 @@ def merges_from_ranks(ranks: Mapping[bytes, int]) -> list[tuple[bytes, bytes]]:
 
     A token was made from the two parts that its bytes had come to when only lower ranks existed.
     Mostly a single split into two known lower tokens is possible; otherwise the merging is
-    replayed.
+    replayed.  Where that does not end in two parts, the ranks are not in the order of the merges:
+    tokens were added to a vocabulary later.  Then any two parts are merged, as tiktoken does, and
+    a token that no two others make has no merge: only a word that is the token is encoded as it.
 
     Args:
         ranks: Token to rank, complete: every byte, and both parts of every longer token.
-
-    Raises:
-        ValueError: A token cannot be made from tokens of lower rank.
 
     >>> merges_from_ranks({b"a": 0, b"b": 1, b"ab": 2, b"abb": 3})
     [(b'a', b'b'), (b'ab', b'b')]
@@ -67,11 +66,11 @@ def merges_from_ranks(ranks: Mapping[bytes, int]) -> list[tuple[bytes, bytes]]:
             for i in range(1, len(token))
             if get(token[:i], rank) < rank and get(token[i:], rank) < rank
         ]
-        merges.append(splits[0] if len(splits) == 1 else _replay(token, rank, ranks))
+        merges += splits if len(splits) == 1 else _replay(token, rank, ranks)
     return merges
 
 
-def _replay(token: bytes, limit: int, ranks: Mapping[bytes, int]) -> tuple[bytes, bytes]:
+def _replay(token: bytes, limit: int, ranks: Mapping[bytes, int]) -> list[tuple[bytes, bytes]]:
     parts = [token[i : i + 1] for i in range(len(token))]
     while len(parts) > 2:
         joined = [ranks.get(a + b, limit) for a, b in pairwise(parts)]
@@ -80,6 +79,7 @@ def _replay(token: bytes, limit: int, ranks: Mapping[bytes, int]) -> tuple[bytes
             break
         at = joined.index(best)
         parts[at : at + 2] = [parts[at] + parts[at + 1]]
-    if len(parts) != 2:
-        raise ValueError(f"token {token!r} of rank {limit} cannot be made from lower ranks")
-    return parts[0], parts[1]
+    if len(parts) == 2:
+        return [(parts[0], parts[1])]
+    splits = [(token[:i], token[i:]) for i in range(1, len(token))]
+    return [(a, b) for a, b in splits if a in ranks and b in ranks]

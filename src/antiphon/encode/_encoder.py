@@ -15,10 +15,9 @@ text.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, chain, dropwhile, groupby, islice, pairwise, takewhile
+from itertools import accumulate, chain, groupby, islice
 from typing import TYPE_CHECKING, Any, cast
 from unicodedata import normalize
 
@@ -26,30 +25,17 @@ from antiphon.encode._example import IGNORE, TrainingExample
 from antiphon.encode._images import Vision
 from antiphon.encode._numpy import np
 from antiphon.encode._policy import LossPolicy, MessageWeights, Weighted
-from antiphon.encode._tokenizer import FastTokenizer, Tokenizer
-from antiphon.errors import AntiphonError, EncodeError, RenderError, clip
+from antiphon.encode._texts import SERVER, Opening, side_of, texts_that_train, written_in
+from antiphon.encode._tokenizer import Tokenizer
+from antiphon.errors import AntiphonError, EncodeError, clip
 from antiphon.formats import Format, Piece, Rendered
-from antiphon.messages import Conversation, ImagePart, Message, ThinkingPart
+from antiphon.messages import Conversation, ImagePart, Message
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 _BATCH = 64
-_CACHED_CHARS = 64
-_CACHED_TEXTS = 4096
-_SHARED_CHARS = 256
-_SHARED_TEXTS = 64
-
-
 _KEEP = "surrogateescape"
-_NOTHING = "\U0010fffd"  # for private use: no row holds it
-_SERVER = -1
-
-
-class _Shared(str):
-    """The family's own long text, which other conversations have too: tools, for example."""
-
-    __slots__ = ()
 
 
 @dataclass(slots=True)
@@ -59,14 +45,14 @@ class _Run:
     start: int
     end: int
     message: int
-    """Which message a model wrote here; `_SERVER` for what no model wrote."""
+    """Which message a model wrote here; `SERVER` for what no model wrote."""
     pieces: list[Piece]
     n_end_marks: int = 0
     """How many parts at its end are marks that end the turn."""
 
     @property
     def written(self) -> bool:
-        return self.message != _SERVER
+        return self.message != SERVER
 
 
 @dataclass(slots=True)
@@ -76,126 +62,6 @@ class _Plan:
     conversation: Conversation
     parts: list[str | list[int]]
     runs: list[_Run]
-
-
-@dataclass(frozen=True, slots=True)
-class _Opening:
-    """How a family's prompts end."""
-
-    text: str
-    """What stands behind the messages."""
-    reasons: bool
-    """Whether it makes the model reason."""
-
-    @classmethod
-    def of(cls, fmt: Format) -> _Opening:
-        asked = Conversation((Message.user("?"),))
-        try:
-            prompt, given = fmt.render(asked, generate=True), fmt.render(asked).pieces
-        except RenderError:  # a family that asks for more than a question
-            return cls("", False)
-        pairs = enumerate(zip(prompt.pieces, given, strict=False))
-        n = next((i for i, (a, b) in pairs if a != b), min(len(prompt.pieces), len(given)))
-        text = "".join(piece.text for piece in prompt.pieces[n:])
-        return cls(text, prompt.start == "reasoning")
-
-
-class _Prefixes:
-    """A conversation up to each of its messages, rendered when needed and once."""
-
-    def __init__(self, fmt: Format, conversation: Conversation, opening: _Opening) -> None:
-        self._format = fmt
-        self._conversation = conversation
-        self._opening = opening
-        self._rendered: dict[tuple[int, bool], Rendered] = {}
-
-    @property
-    def whole(self) -> Rendered:
-        return self.upto(len(self._conversation.messages))
-
-    def upto(self, end: int, *, generate: bool = False) -> Rendered:
-        """The first `end` messages as text; with `generate` as the prompt for the next."""
-        if (end, generate) not in self._rendered:
-            part = replace(self._conversation, messages=self._conversation.messages[:end])
-            self._rendered[end, generate] = self._format.render(part, generate=generate)
-        return self._rendered[end, generate]
-
-    def served(self, end: int, left: Collection[int]) -> set[int]:
-        """Of the written messages `left`, those that the text up to `end` holds as served.
-
-        Before the first rewritten message all are.  Behind one, a message is if the rewriting had
-        happened when it was written; rewriting is never undone, so that between two rewritten
-        messages this holds from some message on, which is looked for by halves.
-        """
-        changed = sorted(self.upto(end).changed)
-        served = {i for i in left if i < end and (not changed or i < changed[0])}
-        if end - 1 in left and end - 1 in changed and self._is_served(end - 1, end):
-            served.add(end - 1)
-        for low, high in pairwise([*changed, end]):
-            between = [i for i in sorted(left) if low < i < high]
-            if between and self._is_served(between[0], end):
-                served.update(between)
-            else:
-                first = bisect_left(between, True, key=lambda i: self._is_served(i, end))
-                served.update(between[first:])
-        return served - self._otherwise(served, end)
-
-    def _otherwise(self, served: Collection[int], end: int) -> set[int]:
-        """Of messages that reason where the prompt does not make them, or do not where it does,
-        those that do not stand behind that prompt."""
-        opens = self._opening
-        messages = self._conversation.messages
-        waiting = {i for i in served if bool(messages[i].reasoning) != opens.reasons}
-        found: set[int] = set()
-        before = ""
-        for piece in self.upto(end).pieces if waiting else ():
-            side = _side(piece)
-            if side in waiting:
-                waiting.discard(side)
-                if not before.endswith(opens.text) and not self._is_served(side, end):
-                    found.add(side)
-            before = (before + piece.text)[-len(opens.text) - 1 :]
-        return found
-
-    def _is_served(self, index: int, end: int) -> bool:
-        """Whether a message stands behind its prompt in the text up to `end`."""
-        prompt = self.upto(index, generate=True).text
-        before = takewhile(lambda piece: _side(piece) != index, self.upto(end).pieces)
-        return "".join(piece.text for piece in before) == prompt
-
-    def composed(self, index: int) -> Rendered:
-        """A message behind its prompt, where no rendering of the family shows the two together."""
-        prompt = self.upto(index, generate=True)
-        message = self._conversation.messages[index]
-        if prompt.start == "reasoning" and not message.reasoning:
-            written = self._without_thought(message, index)
-        else:
-            own = self.upto(index + 1).pieces
-            written = tuple(dropwhile(lambda piece: _side(piece) != index, own))
-        return Rendered((*prompt.pieces, *written), changed=prompt.changed)
-
-    def _without_thought(self, message: Message, index: int) -> tuple[Piece, ...]:
-        """What a model writes that was made to reason and does not: it closes the block.
-
-        The family writes a reasoning that is nothing, so that how a block is closed stays its own
-        knowledge.
-        """
-        thought = replace(message, parts=(ThinkingPart(_NOTHING), *message.parts))
-        before = self._conversation.messages[:index]
-        rendered = self._format.render(
-            replace(self._conversation, messages=(*before, thought))
-        ).pieces
-        written = dropwhile(lambda piece: _side(piece) != index, rendered)
-        return tuple(piece._replace(text=piece.text.replace(_NOTHING, "")) for piece in written)
-
-
-def _begins(longer: Rendered, shorter: Rendered) -> bool:
-    return longer.pieces[: len(shorter.pieces)] == shorter.pieces
-
-
-def _written(rendered: Rendered) -> set[int]:
-    """The messages that a model wrote something in."""
-    return {_side(piece) for piece in rendered.pieces} - {_SERVER}
 
 
 class Encoder:
@@ -228,9 +94,7 @@ class Encoder:
         self.format = fmt
         self.loss = LossPolicy.named(loss) if isinstance(loss, str) else loss
         self.vision = vision
-        self._cache: dict[str, list[int]] = {}
-        self._shared: dict[str, list[int]] = {}
-        self._opening = _Opening.of(fmt)
+        self._opening = Opening.of(fmt)
 
     def encode(self, conversation: Conversation) -> TrainingExample:
         """The tokens, labels and weights of one conversation, as one text.
@@ -307,31 +171,17 @@ class Encoder:
     # ---- planning -----------------------------------------------------------------------------
 
     def _plans(self, conversation: Conversation) -> list[_Plan]:
-        """The renderings that train every written span once, the longest first."""
-        texts = _Prefixes(self.format, conversation, self._opening)
-        left = _written(texts.whole)
-        plans: list[tuple[int, Rendered, set[int]]] = []
-        end = len(conversation.messages)
-        while True:
-            rendered, trained = texts.upto(end), texts.served(end, left)
-            if not trained and end - 1 in left:
-                plans.append((end, texts.composed(end - 1), {end - 1}))
-                trained = {end - 1}
-            elif plans and _begins(plans[-1][1], rendered):
-                plans[-1][2].update(trained)
-            elif trained or not left:
-                plans.append((end, rendered, trained))
-            left -= trained
-            if not left:
-                return [self._plan(conversation, *plan) for plan in plans]
-            end = max(left) + 1
+        return [
+            self._plan(conversation, *text)
+            for text in texts_that_train(self.format, conversation, self._opening)
+        ]
 
     def _plan(
         self, conversation: Conversation, end: int, rendered: Rendered, trained: Collection[int]
     ) -> _Plan:
         parts, runs = _cut(rendered, self.tokenizer, self.format.stop)
         messages = list(conversation.messages[:end])
-        for i in _written(rendered).difference(trained):
+        for i in written_in(rendered).difference(trained):
             messages[i] = replace(messages[i], loss=0.0)
         plan = _Plan(replace(conversation, messages=tuple(messages)), parts, runs)
         self._fill_images(plan)
@@ -402,29 +252,10 @@ class Encoder:
         return (self._example(plan, ids) for plan, ids in zip(plans, encoded, strict=True))
 
     def _ids(self, plans: Sequence[Sequence[str | list[int]]]) -> list[list[list[int]]]:
-        """The ids of each part; short texts, shared ones and those of this batch are encoded
-        once."""
-        cache, shared = self._cache, self._shared
-        fresh: dict[str, list[int]] = {}
-        texts = (p for parts in plans for p in parts if isinstance(p, str))
-        missing = list(dict.fromkeys(p for p in texts if p not in cache and p not in shared))
-        if missing:
-            fresh.update(zip(missing, self.tokenizer.encode_batch(missing), strict=True))
-        encoded = [
-            [
-                (cache.get(p) or shared.get(p) or fresh[p]) if isinstance(p, str) else p
-                for p in parts
-            ]
-            for parts in plans
-        ]
-        for text, ids in fresh.items():
-            if isinstance(text, _Shared):
-                if len(shared) >= _SHARED_TEXTS:
-                    shared.pop(next(iter(shared)))
-                shared[text] = ids
-            elif len(text) <= _CACHED_CHARS and len(cache) < _CACHED_TEXTS:
-                cache[text] = ids
-        return encoded
+        """The ids of each part; texts that are the same are encoded once."""
+        texts = list(dict.fromkeys(p for parts in plans for p in parts if isinstance(p, str)))
+        encoded = dict(zip(texts, self.tokenizer.encode_batch(texts), strict=True))
+        return [[encoded[p] if isinstance(p, str) else p for p in parts] for parts in plans]
 
     def _example(self, plan: _Plan, ids: list[list[int]]) -> TrainingExample:
         starts: list[int] = [0, *accumulate(map(len, ids))]
@@ -480,7 +311,7 @@ class Encoder:
         messages = (*conversation.messages[:index], message)
         pieces = self.format.render(replace(conversation, messages=messages)).pieces
         stop = self.format.stop
-        return "".join(p.text for p in pieces if _side(p) == index and p.text not in stop)
+        return "".join(p.text for p in pieces if side_of(p) == index and p.text not in stop)
 
     def _read(
         self, run: _Run, ids: npt.NDArray[np.int64], of_message: Sequence[MessageWeights]
@@ -543,55 +374,15 @@ def _cut(
     parts: list[str | list[int]] = []
     runs: list[_Run] = []
     groups = rendered.cut(lambda mark: tokenizer.mark_id(mark) is not None)
-    for side, members in groupby(groups, key=lambda group: _side(group[0])):
+    for side, members in groupby(groups, key=lambda group: side_of(group[0])):
         run = _Run(len(parts), 0, message=side, pieces=[])
         for group in members:
             first = group[0]
             run.pieces += group
             mark = tokenizer.mark_id(first.text) if first.special and len(group) == 1 else None
-            parts += _texts(group, tokenizer) if mark is None else [[mark]]
+            parts.append("".join([p.text for p in group]) if mark is None else [mark])
             ends = mark is not None and first.text in stop
             run.n_end_marks = run.n_end_marks + 1 if ends else 0
         run.end = len(parts)
         runs.append(run)
     return parts, runs
-
-
-def _texts(group: Sequence[Piece], tokenizer: Tokenizer) -> list[str]:
-    """Adjacent text as what is encoded apart: whole, or cut around the family's own long text.
-
-    A cut is made only where the vocabulary spells both sides as it spells the whole.
-    """
-    whole = "".join([piece.text for piece in group])
-    if len(whole) < _SHARED_CHARS or not isinstance(tokenizer, FastTokenizer):
-        return [whole]
-    start = 0
-    for piece in group:
-        if piece.author == "frame" and len(piece.text) >= _SHARED_CHARS:
-            a, b = _cuts(whole, start, start + len(piece.text), tokenizer)
-            if b - a >= _SHARED_CHARS:
-                parts = [whole[:a], _Shared(whole[a:b]), whole[b:]]
-                return [part for part in parts if part]
-        start += len(piece.text)
-    return [whole]
-
-
-def _cuts(text: str, start: int, end: int, tokenizer: FastTokenizer) -> tuple[int, int]:
-    """The widest part of ``[start, end)`` that is encoded the same apart from what is around it."""
-
-    def cuts(at: int) -> bool:
-        return at in (0, len(text)) or tokenizer.cuts_between(
-            text[max(0, at - 64) : at], text[at : at + 64]
-        )
-
-    a, b = start, end
-    while a < end and not cuts(a):
-        a = text.find("\n", a, end) + 1 or end
-    while b > a and not cuts(b):
-        b = text.rfind("\n", a, b - 1) + 1 or a
-    return a, b
-
-
-def _side(piece: Piece) -> int:
-    """The message that a model wrote the piece in; -1 for what no model wrote."""
-    return piece.message if piece.author == "written" and piece.message is not None else _SERVER

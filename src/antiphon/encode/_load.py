@@ -324,6 +324,7 @@ def _packaged_engine(file: str, pattern: str) -> tuple[Any, dict[int, bytes]]:
         {spelled[token]: rank for token, rank in ranks.items()},
         [(spelled[a], spelled[b]) for a, b in merges_from_ranks(ranks)],
         [pattern],
+        ignore_merges=True,  # as tiktoken, whose files these are
         normalize=True,
     )
     return engine, {rank: token for token, rank in ranks.items()}

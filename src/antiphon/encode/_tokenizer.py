@@ -9,8 +9,10 @@ knows a conversation or a format.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
 
+from antiphon.encode._words import Words, make_words
 from antiphon.errors import EncodeError, clip
 
 if TYPE_CHECKING:
@@ -54,9 +56,6 @@ class Tokenizer(Protocol):
         ...
 
 
-_NEAR_CHARS = 3
-
-
 class FastTokenizer:
     """A vocabulary run by the `tokenizers` engine.
 
@@ -79,7 +78,6 @@ class FastTokenizer:
         self._marks = dict(marks)
         self._spelling = dict(spelling)
         self._vocab_size = max(self._spelling, default=-1) + 1
-        self._cuts: dict[tuple[str, str], bool] = {}
         self.source = source
 
     @property
@@ -107,6 +105,10 @@ class FastTokenizer:
         """The engine's definition as a ``tokenizer.json``, without marks."""
         return self._engine.to_str()
 
+    @cached_property
+    def _words(self) -> Words | None:
+        return make_words(self._engine)
+
     def encode(self, text: str) -> list[int]:
         """The ids of one text; see `Tokenizer.encode_batch`."""
         return self.encode_batch([text])[0]
@@ -114,8 +116,8 @@ class FastTokenizer:
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text; see `Tokenizer.encode_batch`."""
         try:
-            if len(texts) == 1:
-                return [self._engine.encode(texts[0], add_special_tokens=False).ids]
+            if self._words is not None:
+                return self._words.encode_batch(texts)
             batch = self._engine.encode_batch_fast(list(texts), add_special_tokens=False)
         except (TypeError, UnicodeEncodeError) as error:
             broken = next((t for t in texts if not _is_unicode(t)), None)
@@ -125,25 +127,6 @@ class FastTokenizer:
                 f"text with a lone surrogate has no tokens: {clip(broken)}; replace it first"
             ) from error
         return [encoding.ids for encoding in batch]
-
-    def cuts_between(self, left: str, right: str) -> bool:
-        """Whether a text has the same ids when it is encoded in two parts, cut here.
-
-        Only a cut behind a line feed and before an ASCII character that is no space is looked at;
-        it holds where the engine, whose words are told apart by what stands near, begins one there.
-        """
-        if not left.endswith("\n") or not right[:1].isascii() or not right[:1].strip():
-            return False
-        near = (left[-_NEAR_CHARS:], right[:_NEAR_CHARS])
-        known = self._cuts.get(near)
-        if known is None:
-            words: Any = self._engine.pre_tokenizer
-            found: list[tuple[str, tuple[int, int]]] = (
-                [] if words is None else words.pre_tokenize_str("".join(near))
-            )
-            known = any(start == len(near[0]) for _, (start, _) in found)
-            self._cuts[near] = known
-        return known
 
     def mark_id(self, mark: str) -> int | None:
         """The id of a special token by its text."""
