@@ -24,6 +24,8 @@ A message says what happened, what was given and what to do, in one line.  What 
 is never an exception: see `InvalidToolCall` and `ToolResult.is_error`.
 """
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -48,6 +50,7 @@ __all__ = [
     "UnknownNameError",
     "UsageError",
     "clip",
+    "first_error",
 ]
 
 
@@ -199,3 +202,15 @@ class ToolError(AntiphonError, RuntimeError):
 
 class RunError(AntiphonError, RuntimeError):
     """A run that cannot start or go on."""
+
+
+@asynccontextmanager
+async def first_error() -> AsyncGenerator[None]:
+    """Raises the first exception of a TaskGroup by itself: there is one cause, the rest follows."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        error: BaseException = group
+        while isinstance(error, BaseExceptionGroup):
+            error = cast("BaseException", error.exceptions[0])
+        raise error from None

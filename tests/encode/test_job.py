@@ -1,12 +1,30 @@
 """Files become shards that are whole, the same however often a run was killed, and readable."""
 
 import json
-from collections.abc import Iterator
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from antiphon.encode import EncodedRows, EncodeJob, Encoder, FastTokenizer, encode_file
+from antiphon.batch import RayPool
+from antiphon.datasets import read_line
+from antiphon.encode import (
+    EncodedRows,
+    EncodeJob,
+    Encoder,
+    FastTokenizer,
+    ShardKind,
+    encode_file,
+)
 from antiphon.encode import _job as job_module
 from antiphon.errors import DataError
 from antiphon.formats import get_format
@@ -86,6 +104,114 @@ def test_a_killed_run_that_begins_again_gives_the_same_bytes(
     assert content(tmp_path / "again") == content(tmp_path / "whole")
     assert report.n_rows == 25
     assert (tmp_path / "again" / "rows-00000.safetensors").stat().st_mtime_ns == written
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_shards_are_parquet_and_arrow_too(kind: ShardKind, job: EncodeJob, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    job = replace(job, max_tokens=200, pack=True)
+    encode_file(job, LINES, tmp_path / "plain")
+    other = replace(job, shards=kind)
+    report = encode_file(other, LINES, tmp_path / kind)
+    whole = content(tmp_path / kind)
+    (tmp_path / kind / f"rows-00001.{kind}").unlink()
+    kept = (tmp_path / kind / f"rows-00000.{kind}").stat().st_mtime_ns
+
+    again = encode_file(other, LINES, tmp_path / kind)
+
+    assert again == report
+    assert content(tmp_path / kind) == whole
+    assert (tmp_path / kind / f"rows-00000.{kind}").stat().st_mtime_ns == kept
+    for ours, row in zip(
+        EncodedRows(tmp_path / kind), EncodedRows(tmp_path / "plain"), strict=True
+    ):
+        assert ours.line == row.line
+        for column in ("input_ids", "labels", "loss_weights", "position_ids"):
+            assert getattr(ours, column).tolist() == getattr(row, column).tolist()
+    (tmp_path / kind / f"rows-00000.{kind}").write_bytes(whole[f"rows-00000.{kind}"][:-30])
+    with pytest.raises(DataError, match="not a shard, or damaged"):
+        EncodedRows(tmp_path / kind)
+
+
+def test_a_pool_sends_the_shards_back(job: EncodeJob, tmp_path: Path) -> None:
+    class Threads:
+        n_workers = 2
+
+        def __init__(self, executor: ThreadPoolExecutor) -> None:
+            self._executor = executor
+
+        def submit(self, function: Callable[[Any], Any], argument: Any, /) -> Future[Any]:
+            return self._executor.submit(function, argument)
+
+    encode_file(job, LINES, tmp_path / "here")
+    with ThreadPoolExecutor(1) as executor:
+        report = encode_file(job, LINES, tmp_path / "there", pool=Threads(executor))
+
+    assert report.n_rows == 25
+    assert content(tmp_path / "there") == content(tmp_path / "here")
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_again_and_again_gives_the_same_bytes(tmp_path: Path) -> None:
+    """In two processes, at any moment, while it reads, encodes, packs or writes."""
+    rows = tmp_path / "rows.jsonl"
+    with rows.open("wb") as file:
+        for i in range(16_000):
+            said = f"question {i * 7919 % 10_007} " * (i % 7 + 1)
+            row = {
+                "messages": [
+                    {"role": "user", "content": said},
+                    {"role": "assistant", "content": "yes"},
+                ]
+            }
+            file.write(json.dumps(row).encode() + b"\n")
+
+    def start(out: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "antiphon", "encode", str(rows), "--tokenizer", "qwen2_5"]
+        command += ["--format", "qwen2_5", "--processes", "2", "--pack", "256"]
+        return subprocess.Popen([*command, "--out", str(tmp_path / out)], stdout=subprocess.DEVNULL)
+
+    began = time.monotonic()
+    assert start("whole").wait() == 0
+    took = time.monotonic() - began
+    rng = random.Random(1)
+    for _ in range(12):
+        running = start("again")
+        with suppress(subprocess.TimeoutExpired):
+            running.wait(rng.uniform(0.1, took))
+        running.kill()
+        running.wait()
+    assert start("again").wait() == 0
+
+    assert content(tmp_path / "again") == content(tmp_path / "whole")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # Ray's own
+def test_two_nodes_of_a_ray_cluster_give_the_same_bytes(
+    job: EncodeJob, tiny_json: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ray: Any = pytest.importorskip("ray")
+    utils: Any = pytest.importorskip("ray.cluster_utils")
+    paths = ["src", "tests/encode", os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(str(Path(p).absolute()) for p in paths if p))
+    (tmp_path / "tokenizer.json").write_text(tiny_json, encoding="utf-8")
+    job = replace(job, tokenizer=str(tmp_path), read=read_line)
+    encode_file(job, LINES, tmp_path / "here")
+    cluster = utils.Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": 80_000_000}
+    )
+    cluster.add_node(num_cpus=1, object_store_memory=80_000_000)
+    ray.init(address=cluster.address, log_to_driver=False)
+    try:
+        with RayPool() as pool:
+            assert pool.n_workers == 2
+            encode_file(job, LINES, tmp_path / "there", pool=pool)
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+
+    assert content(tmp_path / "there") == content(tmp_path / "here")
 
 
 def test_a_changed_source_is_encoded_again(job: EncodeJob, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from antiphon.agent._execution import first_error
 from antiphon.agent._hooks import Again, Stop, Stopped, checked, settled
 from antiphon.agent._insertion import INSTRUCTIONS
 from antiphon.agent._offer import Offer
@@ -20,7 +19,7 @@ from antiphon.agent._resume import n_shown_chars
 from antiphon.agent._start import Start
 from antiphon.agent._telemetry import chat_span
 from antiphon.agent._telling import Telling
-from antiphon.errors import ModelResponseError
+from antiphon.errors import ModelResponseError, first_error
 from antiphon.events import RetryEvent
 from antiphon.messages import Completion, Conversation, Message
 from antiphon.models import Model, ModelOutput, ModelSettings

@@ -6,11 +6,10 @@ is never executed again: not after a pause, a crash, or a resume.
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Any, cast
+from typing import Any
 
 from antiphon.agent._calls import (
     CANCELLED,
@@ -29,6 +28,7 @@ from antiphon.agent._runnable import Runnable
 from antiphon.agent._start import ApproveFunction, Decision, Start
 from antiphon.agent._telemetry import call_span
 from antiphon.agent._telling import Telling
+from antiphon.errors import first_error
 from antiphon.events import (
     ApprovalEvent,
     CallEvent,
@@ -367,18 +367,6 @@ class Execution:
         """Whom a tool returned to take over, if it did."""
         value = result.value
         return value if isinstance(value, Runnable) and not result.is_error else None
-
-
-@asynccontextmanager
-async def first_error() -> AsyncGenerator[None]:
-    """Raises the first exception of a TaskGroup by itself: there is one cause, the rest follows."""
-    try:
-        yield
-    except BaseExceptionGroup as group:
-        error: BaseException = group
-        while isinstance(error, BaseExceptionGroup):
-            error = cast("BaseException", error.exceptions[0])
-        raise error from None
 
 
 def _context(work: OpenCalls, call: ToolCall) -> RunContext[Any]:

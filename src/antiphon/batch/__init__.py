@@ -9,7 +9,7 @@ tool.
 from antiphon.batch._engines import Engine, LocalEngine, ProcessEngine
 from antiphon.batch._journal import write_rows, write_split, write_text
 from antiphon.batch._map import Failure, Report, engine_named, map_rows
-from antiphon.batch._ray import RayEngine
+from antiphon.batch._ray import RayEngine, RayPool
 from antiphon.batch._work import RowFunction, Work, iterate
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "LocalEngine",
     "ProcessEngine",
     "RayEngine",
+    "RayPool",
     "Report",
     "RowFunction",
     "Work",

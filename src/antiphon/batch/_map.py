@@ -7,18 +7,16 @@ was killed, whatever the engine, and however many were worked on at once.
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
-from typing import cast
 
 from antiphon.batch._engines import Engine, LocalEngine, ProcessEngine, Run
 from antiphon.batch._journal import Journal, digest, write_rows
 from antiphon.batch._ray import RayEngine
 from antiphon.batch._work import RowFunction, Work
-from antiphon.errors import AntiphonError, UsageError
+from antiphon.errors import AntiphonError, UsageError, first_error
 from antiphon.messages import JsonObject, JsonValue
 
 
@@ -136,7 +134,7 @@ class _Stage:
             for index, key, row in todo:
                 await self._one(run, index, key, row)
 
-        async with _first_error(), asyncio.TaskGroup() as group:
+        async with first_error(), asyncio.TaskGroup() as group:
             for _ in range(concurrency):
                 group.create_task(work_on())
 
@@ -186,18 +184,6 @@ class _Stage:
         n = len(self.report.failures)
         if n > self._max_failures and not self.report.stopped:
             self.report.stopped = f"{n} rows failed, the last one because: {error}"
-
-
-@asynccontextmanager
-async def _first_error() -> AsyncGenerator[None]:
-    """Raises the first exception of a TaskGroup by itself."""
-    try:
-        yield
-    except BaseExceptionGroup as group:
-        error: BaseException = group
-        while isinstance(error, BaseExceptionGroup):
-            error = cast("BaseException", error.exceptions[0])
-        raise error from None
 
 
 def engine_named(name: str, *, processes: int = 1) -> Engine:

@@ -9,7 +9,8 @@ import asyncio
 import importlib
 import pickle
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from threading import Lock, Thread
 from typing import Any
@@ -41,15 +42,9 @@ class RayEngine:
         Raises:
             MissingExtraError: Ray is not installed.
         """
+        ray, started = await asyncio.to_thread(_connect)
         try:
-            ray: Any = importlib.import_module("ray")
-        except ImportError as error:
-            raise MissingExtraError("a Ray cluster", "ray") from error
-        started = not ray.is_initialized()
-        if started:
-            await asyncio.to_thread(ray.init, log_to_driver=False)
-        try:
-            n_tasks = max(1, int(ray.cluster_resources().get("CPU", 1) / max(self.n_cpus, 0.05)))
+            n_tasks = _n_tasks(ray, self.n_cpus)
             task = ray.remote(num_cpus=self.n_cpus, max_retries=-1)(work_on_rows)
             shared = ray.put(pickled(work))
             dispatch = _Dispatch(task, shared, min(n_tasks, concurrency), concurrency)
@@ -57,6 +52,61 @@ class RayEngine:
         finally:
             if started:
                 await asyncio.to_thread(ray.shutdown)
+
+
+class RayPool:
+    """A Ray cluster as a pool of processes, for work that is a plain function: see `RayEngine` for
+    which cluster, and use it as a context.
+
+    Args:
+        n_cpus: CPUs that a call takes.
+    """
+
+    def __init__(self, n_cpus: float = 1.0) -> None:
+        self.n_cpus = n_cpus
+        self.n_workers = 1
+        """How many calls the cluster makes at once."""
+        self._ray: Any = None
+        self._started = False
+
+    def __enter__(self) -> "RayPool":
+        """Connect to the cluster.
+
+        Raises:
+            MissingExtraError: Ray is not installed.
+        """
+        self._ray, self._started = _connect()
+        self.n_workers = _n_tasks(self._ray, self.n_cpus)
+        self._task = self._ray.remote(num_cpus=self.n_cpus, max_retries=-1)(_call)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._started:
+            self._ray.shutdown()
+
+    def submit(self, function: Callable[[Any], Any], argument: Any, /) -> Future[Any]:
+        """Have a function of a module called in the cluster, again where its node is lost."""
+        return self._task.remote(function, argument).future()
+
+
+def _call(function: Callable[[Any], Any], argument: Any) -> Any:
+    return function(argument)
+
+
+def _connect() -> tuple[Any, bool]:
+    """Ray, and whether it was started here."""
+    try:
+        ray: Any = importlib.import_module("ray")
+    except ImportError as error:
+        raise MissingExtraError("a Ray cluster", "ray") from error
+    started = not ray.is_initialized()
+    if started:
+        ray.init(log_to_driver=False)
+    return ray, started
+
+
+def _n_tasks(ray: Any, n_cpus: float) -> int:
+    return max(1, int(ray.cluster_resources().get("CPU", 1) / max(n_cpus, 0.05)))
 
 
 class _Dispatch:

@@ -5,11 +5,13 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import get_args
 
+from antiphon.batch import RayPool
 from antiphon.cli._encoding_options import read_policy, read_variants
 from antiphon.cli._main import Subparsers
 from antiphon.datasets import iter_lines, read_line
@@ -18,6 +20,7 @@ from antiphon.encode import (
     EncodeJob,
     Encoder,
     EncodeReport,
+    ShardKind,
     TooLong,
     encode_file,
     list_policies,
@@ -86,6 +89,18 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument("--pack", type=int, metavar="N", help="pack rows up to N tokens")
     parser.add_argument("--processes", type=int, default=1, metavar="N", help="default: 1")
+    parser.add_argument(
+        "--engine",
+        choices=("local", "ray"),
+        default="local",
+        help="where shards are encoded: processes of this machine (default), or a Ray cluster",
+    )
+    parser.add_argument(
+        "--shards",
+        choices=get_args(ShardKind),
+        default="safetensors",
+        help="the kind of files in --out (default: safetensors)",
+    )
     parser.add_argument("--show", action="store_true", help="print the text with its weights")
     parser.add_argument("--rows", type=int, default=3, metavar="N", help="how many rows to show")
     parser.add_argument("--strict", action="store_true", help="stop at the first broken row")
@@ -119,12 +134,16 @@ def run(args: argparse.Namespace) -> int:
         strict=args.strict,
         source=args.file,
         vision=load_vision(args.vision).within(Path(args.file).parent) if args.vision else None,
+        shards=args.shards,
     )
     if args.show:
         _show(job, args)
     progress = _progress if sys.stderr.isatty() else None
     lines = iter_lines(args.file, report=None if args.strict else _tell)
-    report = encode_file(job, lines, args.out, processes=args.processes, progress=progress)
+    with RayPool() if args.engine == "ray" else nullcontext() as pool:
+        report = encode_file(
+            job, lines, args.out, processes=args.processes, pool=pool, progress=progress
+        )
     if progress:
         print(file=sys.stderr)
     return _finish(report, args)

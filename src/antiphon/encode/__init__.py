@@ -8,12 +8,13 @@ family, reads no dataset, and runs without a network unless a vocabulary has to 
 from antiphon.encode._encoder import Encoder
 from antiphon.encode._example import IGNORE, TrainingExample
 from antiphon.encode._fit import TooLong, batch, fit, pack, to_row, unpack
-from antiphon.encode._images import VISIONS, PatchVision, Vision, image_size, load_vision
-from antiphon.encode._job import EncodeJob, EncodeReport, encode_file
+from antiphon.encode._images import VISIONS, PatchVision, Vision, image_size
+from antiphon.encode._job import EncodeJob, EncodeReport, Pool, encode_file
 from antiphon.encode._load import load_tokenizer
 from antiphon.encode._pairs import Answer, Answered, encode_answer, judged_row, pair_row
 from antiphon.encode._policy import LossPolicy, list_policies
-from antiphon.encode._shards import EncodedRow, EncodedRows
+from antiphon.encode._processor import ProcessorVision, load_vision
+from antiphon.encode._shards import EncodedRow, EncodedRows, ShardKind, make_directory
 from antiphon.encode._tokenizer import FastTokenizer, Tokenizer
 
 __all__ = [
@@ -29,6 +30,9 @@ __all__ = [
     "FastTokenizer",
     "LossPolicy",
     "PatchVision",
+    "Pool",
+    "ProcessorVision",
+    "ShardKind",
     "Tokenizer",
     "TooLong",
     "TrainingExample",
@@ -42,6 +46,7 @@ __all__ = [
     "list_policies",
     "load_tokenizer",
     "load_vision",
+    "make_directory",
     "pack",
     "pair_row",
     "to_row",

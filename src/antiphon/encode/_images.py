@@ -10,15 +10,14 @@ JPEG (ITU T.81), GIF 89a, WebP and BMP files.
 
 import base64
 import binascii
-import json
 import math
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Protocol
 
-from antiphon.errors import EncodeError, UnknownNameError, clip
+from antiphon.errors import EncodeError, clip
 from antiphon.messages import ImagePart
 
 _MAX_RATIO = 200
@@ -104,39 +103,6 @@ VISIONS = {
     "qwen3_vl": PatchVision(patch=16, min_pixels=1 << 16, max_pixels=1 << 24),
 }
 """Vision models by name, with the limits that their published processors have."""
-
-
-def load_vision(name: str) -> PatchVision:
-    """A vision model by name, or by the ``preprocessor_config.json`` of a model's directory.
-
-    Raises:
-        UnknownNameError: There is no such name and no such file.
-        EncodeError: The file is of no processor that is known here.
-    """
-    if name in VISIONS:
-        return VISIONS[name]
-    path = Path(name) / "preprocessor_config.json"
-    try:
-        given = cast("dict[str, Any]", json.loads(path.read_text("utf-8")))
-    except OSError as error:
-        known = ", ".join(VISIONS)
-        raise UnknownNameError(
-            f"no vision model named {clip(name)}; known: {known}, or a directory with "
-            "preprocessor_config.json"
-        ) from error
-    except ValueError as error:
-        raise EncodeError(f"{path} is not JSON") from error
-    kind = str(given.get("image_processor_type", ""))
-    if not kind.startswith(("Qwen2VLImageProcessor", "Qwen3VLImageProcessor")):
-        raise EncodeError(f"{path} is of {clip(kind)}, whose image tokens are not known here")
-    size = cast("dict[str, int]", given.get("size") or {})
-    usual = PatchVision()
-    return PatchVision(
-        patch=int(given.get("patch_size", usual.patch)),
-        merge=int(given.get("merge_size", usual.merge)),
-        min_pixels=int(given.get("min_pixels") or size.get("shortest_edge") or usual.min_pixels),
-        max_pixels=int(given.get("max_pixels") or size.get("longest_edge") or usual.max_pixels),
-    )
 
 
 # ---- sizes ------------------------------------------------------------------------------------

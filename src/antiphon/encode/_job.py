@@ -4,7 +4,8 @@ The source is cut into chunks of rows; a chunk becomes one shard, written whole 
 the digest of its source and of the settings.  A run that begins again keeps every shard that is of
 the same source and settings, so that the shards are the same bytes however often it was killed.
 
-How rows are read is passed in: this room knows no dataset.
+How rows are read is passed in: this room knows no dataset.  The work is done in this process, in
+several, or by a `Pool` such as `antiphon.batch.RayPool`, which sends the shards back.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from antiphon.encode._encoder import Encoder
 from antiphon.encode._example import TrainingExample
@@ -26,7 +27,16 @@ from antiphon.encode._fit import TooLong, fit, pack, to_row
 from antiphon.encode._images import PatchVision
 from antiphon.encode._load import load_tokenizer
 from antiphon.encode._policy import LossPolicy
-from antiphon.encode._shards import EncodedRow, ShardBuilder, read_note, write_index
+from antiphon.encode._processor import ProcessorVision
+from antiphon.encode._shards import (
+    EncodedRow,
+    ShardBuilder,
+    ShardKind,
+    make_directory,
+    read_note,
+    write_index,
+    write_whole,
+)
 from antiphon.errors import AntiphonError, DataError
 from antiphon.formats import Format, describe
 from antiphon.messages import Conversation
@@ -61,8 +71,10 @@ class EncodeJob:
     """Whether the first broken row ends the run."""
     source: str = ""
     """The name of the source, for messages."""
-    vision: PatchVision | None = None
+    vision: PatchVision | ProcessorVision | None = None
     """How many tokens an image is, where rows show some."""
+    shards: ShardKind = "safetensors"
+    """The kind of files that are written."""
 
     def describe(self) -> dict[str, Any]:
         """The settings that decide the tokens, as JSON."""
@@ -75,6 +87,7 @@ class EncodeJob:
             "too_long": self.too_long,
             "pack": self.pack,
             **({} if self.vision is None else {"vision": repr(self.vision.within(Path()))}),
+            **({} if self.shards == "safetensors" else {"shards": self.shards}),
         }
 
 
@@ -189,12 +202,26 @@ def chunks(lines: Iterable[Line]) -> Iterator[list[Line]]:
         yield chunk
 
 
+class Pool(Protocol):
+    """Where shards are encoded, when not in this process."""
+
+    @property
+    def n_workers(self) -> int:
+        """How many shards are encoded at once."""
+        ...
+
+    def submit(self, function: Callable[[Any], Any], argument: Any, /) -> Future[Any]:
+        """Have a function of a module called elsewhere."""
+        ...
+
+
 def encode_file(
     job: EncodeJob,
     lines: Iterable[Line],
     out: Path | None,
     *,
     processes: int = 1,
+    pool: Pool | None = None,
     progress: Callable[[EncodeReport], None] | None = None,
 ) -> EncodeReport:
     """Encode rows into the shards and the index of a directory.
@@ -205,6 +232,8 @@ def encode_file(
         out: The directory; shards of the same source and settings are kept.  Without one, rows are
             encoded and counted, and nothing is written.
         processes: How many processes encode.
+        pool: Encodes instead of processes of this machine, `antiphon.batch.RayPool` for example;
+            the shards are sent back and written here.
         progress: Takes the report so far after each shard.
 
     Raises:
@@ -212,16 +241,22 @@ def encode_file(
         AntiphonError: The tokenizer cannot be loaded.
     """
     if out is not None:
-        _make(out)
+        make_directory(out)
+        for left in out.glob(".rows-*.*"):  # of a run that was killed while it wrote
+            left.unlink(missing_ok=True)
     report = EncodeReport()
     shards: list[dict[str, Any]] = []
-    names = (f"rows-{k:05d}.safetensors" for k in count())
+    names = (f"rows-{k:05d}.{job.shards}" for k in count())
     tasks = (
-        _Task(job, chunk, out, name) for chunk, name in zip(chunks(lines), names, strict=False)
+        _Task(job, chunk, out, name, _note(out, name), sends=pool is not None)
+        for chunk, name in zip(chunks(lines), names, strict=False)
     )
-    for name, part in _run(job, tasks, processes):
-        report.add(part)
-        shards.append({"file": name, "rows": part.n_rows, "tokens": part.n_tokens})
+    for done in _run(tasks, processes, pool):
+        if done.data is not None and out is not None:
+            write_whole(out / done.name, done.data)
+        report.add(done.report)
+        n = done.report
+        shards.append({"file": done.name, "rows": n.n_rows, "tokens": n.n_tokens})
         if progress is not None:
             progress(report)
     if out is None:
@@ -229,14 +264,6 @@ def encode_file(
     numbers = {k: v for k, v in asdict(report).items() if k != "problems"}
     write_index(out, {"antiphon": 1, "job": job.describe(), "report": numbers, "shards": shards})
     return report
-
-
-def _make(directory: Path) -> None:
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = (error.strerror or "").lower()
-        raise DataError(f"cannot be made: {reason}", path=directory) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,62 +274,88 @@ class _Task:
     lines: list[Line]
     out: Path | None
     name: str
+    note: dict[str, str]
+    """What the shard that is there says of itself; empty where there is none."""
+    sends: bool
+    """Whether the shard is sent back, not written where it is encoded."""
 
 
-_encoder: Encoder | None = None
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """What became of one shard."""
+
+    name: str
+    report: EncodeReport
+    data: bytes | None = None
+    """Its content, where it is sent."""
 
 
-def _run(
-    job: EncodeJob, tasks: Iterable[_Task], processes: int
-) -> Iterator[tuple[str, EncodeReport]]:
-    if processes <= 1:
-        encoder = _make_encoder(job)
-        yield from (_shard(task, encoder) for task in tasks)
+def _note(out: Path | None, name: str) -> dict[str, str]:
+    return read_note(out / name) if out is not None and (out / name).exists() else {}
+
+
+def _run(tasks: Iterator[_Task], processes: int, pool: Pool | None) -> Iterator[_Done]:
+    if pool is None and processes <= 1:
+        yield from map(_shard, tasks)
+        return
+    if pool is not None:
+        yield from _in_order(tasks, pool.submit, 2 * pool.n_workers)
         return
     context = multiprocessing.get_context("spawn")  # the engine has threads, which a fork loses
-    with ProcessPoolExecutor(processes, context, initializer=_start, initargs=(job,)) as pool:
-        waiting: deque[Future[tuple[str, EncodeReport]]] = deque()
-        try:
-            for task in tasks:
-                waiting.append(pool.submit(_shard, task))
-                if len(waiting) > 2 * processes:
-                    yield waiting.popleft().result()
-            while waiting:
+    with ProcessPoolExecutor(processes, context) as own:
+        yield from _in_order(tasks, lambda f, task: own.submit(f, task), 2 * processes)
+
+
+def _in_order(
+    tasks: Iterator[_Task],
+    submit: Callable[[Callable[[_Task], _Done], _Task], Future[_Done]],
+    n_ahead: int,
+) -> Iterator[_Done]:
+    waiting: deque[Future[_Done]] = deque()
+    try:
+        for task in tasks:
+            waiting.append(submit(_shard, task))
+            if len(waiting) > n_ahead:
                 yield waiting.popleft().result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        while waiting:
+            yield waiting.popleft().result()
+    except BaseException:
+        for future in waiting:
+            future.cancel()
+        raise
 
 
-def _make_encoder(job: EncodeJob) -> Encoder:
-    tokenizer = load_tokenizer(job.tokenizer)
-    return Encoder(tokenizer, job.format, loss=job.loss, vision=job.vision)
+_encoders: dict[str, Encoder] = {}
 
 
-def _start(job: EncodeJob) -> None:
-    global _encoder
-    _encoder = _make_encoder(job)
+def _encoder_for(job: EncodeJob) -> Encoder:
+    """The encoder of a job, made once in a process."""
+    key = _digest([job.describe(), str(job.vision and job.vision.root)])
+    if key not in _encoders:
+        _encoders.clear()
+        tokenizer = load_tokenizer(job.tokenizer)
+        _encoders[key] = Encoder(tokenizer, job.format, loss=job.loss, vision=job.vision)
+    return _encoders[key]
 
 
-def _shard(task: _Task, encoder: Encoder | None = None) -> tuple[str, EncodeReport]:
-    """Encode one shard, and write it unless it is there already."""
-    used = encoder or _encoder
-    assert used is not None
+def _shard(task: _Task) -> _Done:
+    """Encode one shard, and write or send it unless it is there already."""
     if task.out is None:
-        return task.name, encode_lines(used, task.job, task.lines)[1]
-    path = task.out / task.name
+        return _Done(task.name, encode_lines(_encoder_for(task.job), task.job, task.lines)[1])
     note = {"job": _digest(task.job.describe()), "source": _digest_of(task.lines)}
-    known = read_note(path) if path.exists() else {}
-    if known and known.get("job") != note["job"]:
+    if task.note and task.note.get("job") != note["job"]:
         raise DataError(
             "was encoded with other settings; choose another directory or remove this one",
-            path=path,
+            path=task.out / task.name,
         )
-    if known.get("source") == note["source"]:
-        return task.name, _report_from_note(known)
-    builder, report = encode_lines(used, task.job, task.lines)
-    builder.write(path, note | {"report": json.dumps(asdict(report))})
-    return task.name, report
+    if task.note.get("source") == note["source"]:
+        return _Done(task.name, _report_from_note(task.note))
+    builder, report = encode_lines(_encoder_for(task.job), task.job, task.lines)
+    data = builder.to_bytes(task.job.shards, note | {"report": json.dumps(asdict(report))})
+    if task.sends:
+        return _Done(task.name, report, data)
+    write_whole(task.out / task.name, data)
+    return _Done(task.name, report)
 
 
 def _report_from_note(note: dict[str, str]) -> EncodeReport:

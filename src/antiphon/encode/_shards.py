@@ -1,10 +1,11 @@
 """Encoded rows on disk: shards that are written whole or not at all, and read without loading them.
 
-A shard is a safetensors file of flat arrays over all its rows, ``N`` tokens and ``R`` rows:
+A shard is a safetensors file of flat arrays over all its rows, ``N`` tokens and ``R`` rows (or a
+Parquet or Arrow file with a list a row, see `_arrow_shards.py`):
 
     row_starts    int64   (R + 1,) row ``r`` is ``[row_starts[r], row_starts[r + 1])``
-    lines         int64   (R,)     the line of the source that a row, or the first of its pack, is
-    of input_ids     int32   (N,)     the tokens
+    lines         int64   (R,)     the source line that a row, or the first of its pack, is of
+    input_ids     int32   (N,)     the tokens
     labels        int32   (N,)     the token, or -100 where it is not trained
     loss_weights  float32 (N,)     how much each counts
     position_ids  int32   (N,)     restarts with each example of a packed row
@@ -24,8 +25,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
+from antiphon.encode._arrow_shards import COLUMNS, ArrowShard, arrow_bytes, arrow_note
 from antiphon.encode._numpy import np
 from antiphon.errors import DataError
 
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Array = npt.NDArray[Any]
+
+ShardKind = Literal["safetensors", "parquet", "arrow"]
+"""The kinds of files that shards can be."""
 
 INDEX = "index.json"
 _DTYPES = {"I32": "<i4", "I64": "<i8", "F32": "<f4"}
@@ -76,25 +81,31 @@ class ShardBuilder:
         self.positions.append(row.position_ids)
         self.lines.append(row.line)
 
-    def write(self, path: Path, note: Mapping[str, str]) -> None:
-        """Write the shard, whole or not at all.
+    def arrays(self) -> dict[str, Array]:
+        """The flat arrays of the shard."""
+        starts = np.cumsum([0, *map(len, self.ids)])
+        return {
+            "row_starts": starts.astype("<i8"),
+            "lines": np.array(self.lines, dtype="<i8"),
+            "input_ids": _flat(self.ids, "<i4"),
+            "labels": _flat(self.labels, "<i4"),
+            "loss_weights": _flat(self.weights, "<f4"),
+            "position_ids": _flat(self.positions, "<i4"),
+        }
+
+    def to_bytes(self, kind: ShardKind, note: Mapping[str, str]) -> bytes:
+        """The shard as a file's content.
+
+        Args:
+            kind: The kind of file.
+            note: What the file says of itself.
 
         Raises:
-            DataError: The file cannot be written.
+            MissingExtraError: The kind needs pyarrow, which is not installed.
         """
-        starts = np.cumsum([0, *map(len, self.ids)])
-        _save(
-            path,
-            {
-                "row_starts": starts.astype("<i8"),
-                "lines": np.array(self.lines, dtype="<i8"),
-                "input_ids": _flat(self.ids, "<i4"),
-                "labels": _flat(self.labels, "<i4"),
-                "loss_weights": _flat(self.weights, "<f4"),
-                "position_ids": _flat(self.positions, "<i4"),
-            },
-            note,
-        )
+        if kind == "safetensors":
+            return _safetensors(self.arrays(), note)
+        return arrow_bytes(self.arrays(), kind, note)
 
 
 def _flat(arrays: Sequence[Array], dtype: str) -> Array:
@@ -115,7 +126,7 @@ class EncodedRows(Sequence[EncodedRow]):
         self._directory = Path(directory)
         self.info = read_index(self._directory)
         """What ``index.json`` says: how the rows were made and what they hold."""
-        self._shards = [_Shard(self._directory / s["file"]) for s in self.info["shards"]]
+        self._shards = [_open(self._directory / s["file"]) for s in self.info["shards"]]
         self._ends = [*accumulate(map(len, self._shards))]
 
     def __len__(self) -> int:
@@ -132,11 +143,15 @@ class EncodedRows(Sequence[EncodedRow]):
         if not 0 <= place < len(self):
             raise IndexError(f"row {index} of {len(self)}")
         which = bisect_right(self._ends, place)
-        return self._shards[which][place - (self._ends[which - 1] if which else 0)]
+        return _row(*self._shards[which][place - (self._ends[which - 1] if which else 0)])
 
     def __iter__(self) -> Iterator[EncodedRow]:
         for shard in self._shards:
-            yield from (shard[i] for i in range(len(shard)))
+            yield from (_row(*shard[i]) for i in range(len(shard)))
+
+
+def _open(path: Path) -> _Shard | ArrowShard:
+    return _Shard(path) if path.suffix == ".safetensors" else ArrowShard(path)
 
 
 class _Shard:
@@ -150,16 +165,14 @@ class _Shard:
     def __len__(self) -> int:
         return len(self._arrays["lines"])
 
-    def __getitem__(self, row: int) -> EncodedRow:
+    def __getitem__(self, row: int) -> tuple[list[Array], int]:
         span = slice(self._starts[row], self._starts[row + 1])
-        arrays = self._arrays
-        return EncodedRow(
-            arrays["input_ids"][span],
-            arrays["labels"][span],
-            arrays["loss_weights"][span],
-            arrays["position_ids"][span],
-            int(arrays["lines"][row]),
-        )
+        return [self._arrays[name][span] for name in COLUMNS], int(self._arrays["lines"][row])
+
+
+def _row(columns: Sequence[Array], line: int) -> EncodedRow:
+    ids, labels, weights, positions = columns
+    return EncodedRow(ids, labels, weights, positions, line)
 
 
 def read_index(directory: Path) -> dict[str, Any]:
@@ -187,7 +200,7 @@ def write_index(directory: Path, index: Mapping[str, Any]) -> None:
         DataError: The file cannot be written.
     """
     text = json.dumps(index, ensure_ascii=False, indent=1) + "\n"
-    _replace(directory / INDEX, [text.encode()])
+    write_whole(directory / INDEX, text.encode())
 
 
 def read_arrays(path: Path) -> dict[str, Array]:
@@ -222,6 +235,8 @@ def read_note(path: Path) -> dict[str, str]:
     Raises:
         DataError: The file is missing or damaged.
     """
+    if path.suffix != ".safetensors":
+        return arrow_note(path)
     return _header(path)[0].get("__metadata__", {})
 
 
@@ -238,7 +253,7 @@ def _header(path: Path) -> tuple[dict[str, Any], int]:
         raise DataError("not a shard, or damaged; encode again", path=path) from error
 
 
-def _save(path: Path, arrays: Mapping[str, Array], note: Mapping[str, str]) -> None:
+def _safetensors(arrays: Mapping[str, Array], note: Mapping[str, str]) -> bytes:
     header: dict[str, Any] = {"__metadata__": dict(note)}
     place = 0
     for name, array in arrays.items():
@@ -250,15 +265,34 @@ def _save(path: Path, arrays: Mapping[str, Array], note: Mapping[str, str]) -> N
         place += array.nbytes
     text = json.dumps(header, separators=(",", ":"), sort_keys=True).encode()
     text += b" " * (-len(text) % 8)
-    data = [struct.pack("<Q", len(text)), text, *(array.tobytes() for array in arrays.values())]
-    _replace(path, data)
+    return b"".join(
+        [struct.pack("<Q", len(text)), text, *(array.tobytes() for array in arrays.values())]
+    )
 
 
-def _replace(path: Path, data: Sequence[bytes]) -> None:
+def make_directory(directory: Path) -> None:
+    """Make a directory, and those above it, where there is none.
+
+    Raises:
+        DataError: It cannot be made.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = (error.strerror or "").lower()
+        raise DataError(f"cannot be made: {reason}", path=directory) from error
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file, whole or not at all.
+
+    Raises:
+        DataError: It cannot be written.
+    """
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with aside.open("wb") as file:
-            file.writelines(data)
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         aside.replace(path)

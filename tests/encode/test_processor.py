@@ -1,0 +1,70 @@
+"""Where the arithmetic of a family is not written down, its own processor is asked."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tokenizers
+
+from antiphon.encode import ProcessorVision, load_vision
+from antiphon.errors import EncodeError, MissingExtraError, UnknownNameError
+from antiphon.messages import ImagePart
+from encode.test_images import png
+
+
+@pytest.fixture
+def llava(tmp_path: Path, tiny_json: str) -> Path:
+    """A LLaVA processor of tiny images, saved as a model's directory has it."""
+    pytest.importorskip("PIL")
+    transformers: Any = pytest.importorskip("transformers")
+    engine = tokenizers.Tokenizer.from_str(tiny_json)
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=engine, extra_special_tokens={"image_token": "<image>"}
+    )
+    pil = getattr(transformers, "CLIPImageProcessorPil", None)
+    processor = transformers.LlavaProcessor(
+        image_processor=(pil or transformers.CLIPImageProcessor)(
+            size={"shortest_edge": 56}, crop_size={"height": 56, "width": 56}
+        ),
+        tokenizer=tokenizer,
+        patch_size=14,
+        vision_feature_select_strategy="default",
+        image_token="<image>",
+        num_additional_image_tokens=1,
+    )
+    processor.save_pretrained(tmp_path / "model")
+    (tmp_path / "a.png").write_bytes(png(50, 30))
+    return tmp_path / "model"
+
+
+@pytest.mark.filterwarnings("ignore")  # transformers' own
+def test_a_processor_says_how_many_tokens_an_image_is(llava: Path) -> None:
+    vision = load_vision(str(llava))
+
+    assert isinstance(vision, ProcessorVision)
+    assert vision.pad == "<image>"
+    assert vision.within(llava.parent).n_tokens(ImagePart("a.png")) == (56 // 14) ** 2
+    with pytest.raises(EncodeError, match="cannot be read: no such file"):
+        vision.n_tokens(ImagePart("none.png"))
+
+
+def test_a_directory_without_settings_names_what_there_is(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match=r"known: qwen2_vl, .* or a directory with"):
+        load_vision(str(tmp_path))
+    (tmp_path / "processor_config.json").write_text("{")
+    with pytest.raises(EncodeError, match="is not JSON"):
+        load_vision(str(tmp_path))
+
+
+def test_another_familys_processor_needs_transformers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    settings = {"image_processor": {"image_processor_type": "CLIPImageProcessor"}}
+    (tmp_path / "processor_config.json").write_text(json.dumps(settings))
+
+    with pytest.raises(MissingExtraError, match=r"antiphon\[hf\]"):
+        load_vision(str(tmp_path))
