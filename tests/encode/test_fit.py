@@ -1,11 +1,23 @@
 """What is too long is cut at turns and steps; packs hold every row once."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antiphon.encode import IGNORE, EncodedRow, Encoder, FastTokenizer, fit, pack, to_row, unpack
+from antiphon.encode import (
+    IGNORE,
+    EncodedRow,
+    Encoder,
+    FastTokenizer,
+    fit,
+    pack,
+    pack_stream,
+    to_row,
+    unpack,
+)
 from antiphon.formats import get_format
 from antiphon.messages import Conversation, Message, ToolCall
 
@@ -97,10 +109,17 @@ rows = st.lists(st.integers(1, 40), max_size=30).map(
 )
 
 
+def packed_in_a_stream(rows: list[EncodedRow], max_tokens: int) -> list[EncodedRow]:
+    return [*pack_stream(iter(rows), max_tokens, n_open=2)]
+
+
+@pytest.mark.parametrize("packing", [pack, packed_in_a_stream])
 @given(rows=rows)
-@settings(deadline=None)
-def test_unpacking_gives_the_rows_back(rows: list[EncodedRow]) -> None:
-    packs = pack(rows, 40)
+@settings(deadline=None, max_examples=50)
+def test_unpacking_gives_the_rows_back(
+    packing: Callable[[list[EncodedRow], int], list[EncodedRow]], rows: list[EncodedRow]
+) -> None:
+    packs = packing(rows, 40)
 
     assert all(len(row) <= 40 for row in packs)
     back = sorted((e.input_ids.tolist() for p in packs for e in unpack(p)), key=lambda ids: ids[0])
@@ -123,8 +142,10 @@ def test_packing_fills_rows(tiny: FastTokenizer) -> None:
     made = [to_row(encoder.encode(talk(1 + i % 3)), i) for i in range(60)]
 
     packs = pack(made, 200)
+    in_a_stream = [*pack_stream(iter(made), 200)]
 
     assert sum(map(len, packs)) / (200 * len(packs)) > 0.85
+    assert sum(map(len, in_a_stream)) / (200 * len(in_a_stream)) > 0.8
 
 
 @pytest.mark.parametrize("too_long", ["split", "drop_turns", "drop_row", "cut"])

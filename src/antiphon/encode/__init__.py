@@ -7,7 +7,7 @@ family, reads no dataset, and runs without a network unless a vocabulary has to 
 
 from antiphon.encode._encoder import Encoder
 from antiphon.encode._example import IGNORE, TrainingExample
-from antiphon.encode._fit import TooLong, batch, fit, pack, to_row, unpack
+from antiphon.encode._fit import TooLong, batch, fit, pack, pack_stream, to_row, unpack
 from antiphon.encode._images import VISIONS, PatchVision, Vision, image_size
 from antiphon.encode._job import EncodeJob, EncodeReport, Pool, encode_file
 from antiphon.encode._load import load_tokenizer
@@ -48,6 +48,7 @@ __all__ = [
     "load_vision",
     "make_directory",
     "pack",
+    "pack_stream",
     "pair_row",
     "to_row",
     "unpack",

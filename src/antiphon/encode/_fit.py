@@ -7,7 +7,7 @@ what stays is a text that a server could have been sent.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
@@ -135,6 +135,31 @@ def pack(rows: Sequence[EncodedRow], max_tokens: int) -> list[EncodedRow]:
         if free > 0:
             insort(room, (free, which))
     return [_join([rows[i] for i in sorted(members)]) for members in sorted(packs, key=min)]
+
+
+def pack_stream(
+    rows: Iterable[EncodedRow], max_tokens: int, *, n_open: int = 64
+) -> Iterator[EncodedRow]:
+    """`pack` of rows that come one at a time: each goes into the first pack with room for it.
+
+    Args:
+        rows: Rows of one example each.
+        max_tokens: The longest pack; a longer row stays alone.
+        n_open: How many packs wait for more rows; beyond it the fullest is given away.
+    """
+    waiting: list[tuple[int, list[EncodedRow]]] = []  # tokens that are free, and the pack's rows
+    for row in rows:
+        place = next((i for i, (free, _) in enumerate(waiting) if free >= len(row)), None)
+        if place is None:
+            waiting.append((max_tokens - len(row), [row]))
+        else:
+            free, members = waiting[place]
+            waiting[place] = (free - len(row), [*members, row])
+        if len(waiting) > n_open:
+            fullest = min(range(len(waiting)), key=lambda i: waiting[i][0])
+            yield _join(waiting.pop(fullest)[1])
+    for _, members in waiting:
+        yield _join(members)
 
 
 def _join(rows: Sequence[EncodedRow]) -> EncodedRow:
