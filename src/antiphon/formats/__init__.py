@@ -9,6 +9,7 @@ from antiphon.formats._described import read_format
 from antiphon.formats._detect import detect_format
 from antiphon.formats._example import example_conversation
 from antiphon.formats._grammar import Grammar
+from antiphon.formats._kept import Kept, keep_history, keep_history_in
 from antiphon.formats._names import describe, get_format, list_formats
 from antiphon.formats._types import (
     Author,
@@ -24,6 +25,7 @@ __all__ = [
     "Author",
     "Format",
     "Grammar",
+    "Kept",
     "Piece",
     "Rendered",
     "Start",
@@ -33,6 +35,8 @@ __all__ = [
     "detect_format",
     "example_conversation",
     "get_format",
+    "keep_history",
+    "keep_history_in",
     "list_formats",
     "read_format",
 ]

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from antiphon.errors import DataError, MissingExtraError, RenderError, UsageError, clip
 from antiphon.formats._example import example_conversation
+from antiphon.formats._kept import Kept, without_keeping
 from antiphon.formats._names import family, find_by_model, list_formats
 from antiphon.formats._template import TemplateFormat
 from antiphon.formats._template_reader import variants_of
@@ -39,6 +40,13 @@ def detect_format(directory: str | Path) -> Format:
     path = Path(directory)
     config = _read(path / "tokenizer_config.json")
     template = _template(path, config)
+    original = without_keeping(template)
+    if original is not None:
+        return Kept(_detected(path, config, original))
+    return _detected(path, config, template)
+
+
+def _detected(path: Path, config: dict[str, Any], template: str) -> Format:
     named = find_by_model(str(config.get("name_or_path") or path.name))
     signed = _by_signs(template)
     if importlib.util.find_spec("jinja2") is None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from antiphon.errors import UnknownNameError, UsageError, clip
+from antiphon.formats._kept import Kept, kept
 from antiphon.formats._types import Format
 
 
@@ -46,7 +47,8 @@ def get_format(name: str, **variants: Any) -> Format:
     Args:
         name: A family (``qwen3``), a name that others use for it (``llama3_json``), a model id
             (``Qwen/Qwen3-8B``), or a tokenizer directory.
-        variants: Fields of the family's class, for example ``thinking=False``.
+        variants: Fields of the family's class, for example ``thinking=False``; and for every family
+            ``history="keep"``: messages stay as they were written, see `_kept.py`.
 
     Raises:
         UnknownNameError: No family has that name.
@@ -71,6 +73,13 @@ def with_variants(format: Format, **variants: Any) -> Format:
     Raises:
         UsageError: The family has no such field.
     """
+    if isinstance(format, Kept):
+        return kept(with_variants(format.of, **variants))
+    history = variants.pop("history", None)
+    if history == "keep":
+        return kept(with_variants(format, **variants))
+    if history is not None:
+        raise UsageError(f"history may be 'keep', got {clip(history)}; leave it out otherwise")
     known = [f.name for f in fields(cast("Any", format)) if f.init]
     for key in variants:
         if key not in known:
@@ -87,6 +96,9 @@ def describe(format: Format) -> str:
     >>> describe(get_format("qwen3", thinking=False))
     'qwen3(thinking=False)'
     """
+    if isinstance(format, Kept):
+        of = describe(format.of)
+        return f"{of[:-1]}, history='keep')" if of.endswith(")") else f"{of}(history='keep')"
     if format.name in list_formats():
         name, usual = format.name, family(format.name)
     else:

@@ -14,9 +14,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, cast
 
-from antiphon.encode import EncodedRow, pack
+from antiphon.encode import EncodedRow, make_directory, pack
 from antiphon.errors import DataError, UsageError, clip
-from antiphon.formats import Format
+from antiphon.formats import Format, Kept, keep_history_in
 from antiphon.train._collate import Collator, is_packed
 from antiphon.train._held_out import HeldOutRow, measure
 from antiphon.train._libraries import library
@@ -136,6 +136,8 @@ def train(
     if trainer.is_world_process_zero():
         unwrapped = trainer.accelerator.unwrap_model(trainer.model)
         save_beside(unwrapped, source_of(settings.model), out)
+        if isinstance(format, Kept):
+            keep_history_in(out)
         if format is not None:
             write_serving(out, format, base=source_of(settings.model), adapter=settings.lora_rank)
         _write(settings.out / "history.json", report.history)
@@ -233,7 +235,7 @@ def _last_checkpoint(out: Path) -> Path | None:
 
 def _claim(settings: TrainSettings, rows: Sequence[EncodedRow]) -> None:
     """Say whose run the directory holds, and refuse to go on with another one."""
-    _make(settings.out)
+    make_directory(settings.out)
     path = settings.out / "run.json"
     # As it will be read again.
     claim = json.loads(json.dumps({"settings": settings.describe(), "rows": _digest(rows)}))
@@ -263,14 +265,6 @@ def _digest(rows: Sequence[EncodedRow]) -> str:
             digest.update(array.astype("<i4").tobytes())
         digest.update(row.loss_weights.astype("<f4").tobytes())
     return digest.hexdigest()
-
-
-def _make(directory: Path) -> None:
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = (error.strerror or "").lower()
-        raise DataError(f"cannot be made: {reason}", path=directory) from error
 
 
 def _write(path: Path, value: object) -> None:
