@@ -2,13 +2,15 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antiphon.datasets import read_row, write_row
-from antiphon.errors import UnknownNameError
+from antiphon.datasets import adapter_named, adapter_of, read_row, write_row
+from antiphon.datasets._publish import PUBLISHED
+from antiphon.errors import DataError, UnknownNameError
 from antiphon.messages import (
     Conversation,
     ImagePart,
@@ -112,6 +114,86 @@ def test_other_kinds_hold_what_is_said_and_called(kind: str) -> None:
     assert lost == ([] if kind == "openai" else ["call ids"])
 
 
+CASES = Path(__file__).parent / "cases" / "dataset_rows.jsonl"
+PUBLISHED_ROWS = {
+    row["format"]: row["row"]
+    for line in CASES.read_text(encoding="utf-8").splitlines()
+    if (row := json.loads(line))["format"] in PUBLISHED
+}
+
+
+@pytest.mark.parametrize("kind", PUBLISHED_ROWS)
+def test_a_published_row_is_written_again_without_loss(kind: str) -> None:
+    conversation = read_row(PUBLISHED_ROWS[kind])
+
+    row, lost = write_row(conversation, kind)
+
+    assert lost == []
+    assert read_row(json.loads(json.dumps(row))) == conversation
+
+
+@pytest.mark.parametrize("kind", PUBLISHED)
+@given(conversation=conversations())
+@settings(max_examples=15, deadline=None)
+def test_what_a_shape_does_not_name_as_lost_is_there(kind: str, conversation: Conversation) -> None:
+    row, lost = write_row(conversation, kind)
+    if any("read again" in name for name in lost):
+        with pytest.raises(DataError):
+            read_row(json.loads(json.dumps(row)))
+        return
+    read = adapter_named(kind).read(json.loads(json.dumps(row)))
+
+    if not {"messages", "text", "calls", "the system message"} & {*lost}:
+        assert plain(read) == plain(conversation)
+    if "call ids" not in lost:
+        assert not any(m.tool_calls for m in conversation.messages)
+    if "loss" not in lost:
+        assert all(m.loss is None for m in conversation.messages)
+
+
+@pytest.mark.parametrize(
+    ("kind", "named"),
+    [
+        ("hermes-fc-v1", {"text", "reasoning", "call ids"}),
+        ("glaive-v2", {"messages", "text", "reasoning", "calls", "call ids"}),
+        (
+            "xlam-60k",
+            {
+                "messages",
+                "text",
+                "reasoning",
+                "call ids",
+                "names of results",
+                "the system message",
+            },
+        ),
+        ("toolace", {"text", "reasoning", "call ids", "the system message"}),
+        ("toolbench-sft", {"messages", "text", "calls", "call ids", "the system message"}),
+    ],
+)
+def test_a_shape_names_what_it_cannot_hold(kind: str, named: set[str]) -> None:
+    conversation = Conversation(
+        (
+            Message.system("Be brief."),
+            Message.user("What is it?"),
+            Message.assistant(
+                "I look.",
+                reasoning="It's a\ncat.",
+                tool_calls=[ToolCall("f", {"p": "it's"}, "x"), ToolCall("g", {}, "y")],
+            ),
+            Message.tool("1", call_id="x", name="f"),
+            Message.tool("2", call_id="y", name="g"),
+            Message.assistant("A cat."),
+        ),
+        (ToolSpec("f", "d"), ToolSpec("g", "e")),
+    )
+
+    row, lost = write_row(conversation, kind)
+
+    assert set(lost) == named
+    assert adapter_of(row).name == kind
+
+
 @pytest.mark.parametrize(
     ("message", "kind", "lost"),
     [
@@ -133,5 +215,5 @@ def test_two_assistant_messages_in_a_row_are_told() -> None:
 
 
 def test_an_unknown_kind_lists_the_known_ones() -> None:
-    with pytest.raises(UnknownNameError, match="known: antiphon, openai, ms-swift, sharegpt"):
+    with pytest.raises(UnknownNameError, match="known: antiphon, openai, ms-swift, sharegpt, "):
         write_row(Conversation(), "x")

@@ -26,6 +26,15 @@ _TYPES = {
     "set": "array",
     "any": "",
 }
+PYTHON_WORDS = {
+    "string": "str",
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "array": "list",
+    "object": "dict",
+}
+"""JSON Schema's words for types in Python's."""
 _GENERIC = re.compile(r"(\w+)\[(.*)\]$")
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import cast
 
+from antiphon.datasets._publish import PUBLISHED, publisher
 from antiphon.errors import UnknownNameError, clip
 from antiphon.messages import (
     Conversation,
@@ -31,7 +32,8 @@ def write_row(conversation: Conversation, to: str = "antiphon") -> Written:
 
     Args:
         conversation: The conversation.
-        to: ``antiphon`` (design §5), ``openai``, ``ms-swift`` or ``sharegpt``.
+        to: ``antiphon`` (design §5), ``openai``, ``ms-swift``, ``sharegpt`` (APIGen-MT's too), or a
+            published data set's shape: see `WRITERS`.
 
     Returns:
         The row, and the names of what it could not hold, each once.
@@ -226,5 +228,6 @@ WRITERS: dict[str, Callable[[Conversation], Written]] = {
     "openai": _openai,
     "ms-swift": _swift,
     "sharegpt": _sharegpt,
+    **{name: publisher(name, make) for name, make in PUBLISHED.items()},
 }
 """Kinds of rows that can be written."""
