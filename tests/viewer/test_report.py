@@ -150,7 +150,7 @@ def test_an_evaluation_has_its_plot_and_fits_a_phone(scheme: Any, shown: "Page")
         "rects => rects.map(r => getComputedStyle(r).fill)"
     )
     assert len(widths) == 4  # two kinds of two runs
-    assert max(widths) == 100
+    assert all(80 < width < 100 for width in widths)  # a full bar is all that could be right
     assert colours[:2] == colours[2:]
     assert colours[0] != colours[1]
     assert shown.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -39,7 +39,7 @@ def _bars(runs: Runs) -> Figure:
             told = [o.right for o in outcomes if o.kind == kind]
             share = 100 * sum(told) / len(told) if told else 0.0
             bars.append((f"{kind} · {name}" if len(runs) > 1 else kind, round(share, 1)))
-    return Bars("Right, in per cent", bars, n_colors=max(1, len(runs)))
+    return Bars("Right, in per cent", bars, n_colors=max(1, len(runs)), full=100.0)
 
 
 def _right(runs: Runs) -> Figure:

@@ -57,6 +57,8 @@ class Bars:
     """What the reader has to know."""
     n_colors: int = 1
     """How many colours take turns, for bars that belong together."""
+    full: float | None = None
+    """The number of a full bar; the greatest one where it is not given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +238,7 @@ def _bars(figure: Bars) -> Iterator[str]:
     if not figure.bars:
         yield '<p class="note">none</p>'
         return
-    most = max(value for _, value in figure.bars) or 1.0
+    most = figure.full or max(value for _, value in figure.bars) or 1.0
     rows = (
         f'<tr><th scope="row">{_text(name)}</th><td class="n">{_text(_number(value))}</td>'
         f'<td class="bar"><svg viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true">'
