@@ -17,7 +17,6 @@ from antiphon.events import Event, Trajectory, event_to_row
 from antiphon.messages import JsonObject, Message, ToolCall
 from antiphon.models import ScriptedModel
 from antiphon.store import SqliteStore, open_store
-from antiphon.store._sql import SqlJournal
 from antiphon.tools import RunContext, tool
 from store.places import AnyStore, Reopen
 
@@ -220,7 +219,7 @@ def test_a_worker_that_lost_its_run_writes_nothing_more(reopen: Reopen) -> None:
     lost.append("start", {"id": "r1", "messages": []})
     store = reopen()
     entry: tuple[str, JsonObject] = ("event", {"type": "step_start", "step": 0, "agent": "a"})
-    SqlJournal(store, "r1", 1).append(*entry)  # as a process that took it over would
+    store.write("r1", 1, *entry)  # as a process that took it over would
 
     with pytest.raises(RunError, match="taken over"):
         lost.append("event", {"type": "step_start", "step": 0, "agent": "b"})

@@ -11,7 +11,6 @@ from antiphon import Agent, ScriptedModel
 from antiphon.errors import RunError
 from antiphon.events import Event
 from antiphon.store import PostgresStore, SqliteStore
-from antiphon.store._sql import SqlJournal
 from store.places import AnyStore
 
 Release = Callable[[], None]
@@ -81,7 +80,7 @@ def test_a_run_that_was_taken_over_takes_no_other_run_with_it(place: str) -> Non
     lost, other = store.begin("r1"), store.begin("r2")
     for name, journal in (("r1", lost), ("r2", other)):
         journal.append("start", {"id": name, "messages": []})
-    SqlJournal(store, "r1", 1).append("state", {"n": 1})  # as a process that took it over would
+    store.write("r1", 1, "state", {"n": 1})  # as a process that took it over would
 
     for journal in (lost, other):
         journal.put("state", {"n": 2})

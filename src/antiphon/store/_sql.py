@@ -11,7 +11,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -237,6 +237,23 @@ class SqlStore:
 
     def _unknown(self, run_id: str) -> UnknownNameError:
         return UnknownNameError(f"no run {run_id!r} in {self.path}; see: antiphon runs list")
+
+    def write(
+        self, run_id: str, n: int, kind: str, row: Mapping[str, Any], head: Head | None = None
+    ) -> None:
+        """Keep one entry, whoever's it is; it is durable when this returns.
+
+        Args:
+            run_id: The run.
+            n: The entry's number in it.
+            kind: What it tells.
+            row: The entry.
+            head: With the first entry: session, agent and question of the run, which it makes.
+
+        Raises:
+            RunError: There is an entry of that number: another process has taken the run over.
+        """
+        SqlJournal(self, run_id, n, head).append(kind, dict(row))
 
     @property
     def waits(self) -> bool:
