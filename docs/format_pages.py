@@ -359,8 +359,21 @@ def matrix() -> str:
         "random chunks. *Streamed*: values of calls arrive in pieces no longer than a mark. *Drawn "
         "from its grammar*: texts that llguidance's matcher draws in the modes auto, required and "
         "named are read as calls that fit their schemas.\n\n"
-        f"{head}{body}\n## Where a text is not the template's\n\n{reasons}"
+        f"{head}{body}\n## Where a text is not the template's\n\n{reasons}\n"
+        f"## Families whose text is second-hand\n\n{_second_hand()}"
     )
+
+
+def _second_hand() -> str:
+    """What the families say of texts that no published template was found for."""
+    lines: list[str] = []
+    for name in list_formats():
+        text = inspect.getdoc(_module(name)) or ""
+        _, found, rest = text.partition("Second-hand: ")
+        if found:
+            said = " ".join(rest.partition("\n\n")[0].partition("\nSource:")[0].split())
+            lines.append(f"- [`{name}`]({name}.md): {said}\n")
+    return "".join(lines)
 
 
 def _by_family(name: str) -> tuple[str, str]:

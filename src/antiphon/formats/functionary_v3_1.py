@@ -83,6 +83,7 @@ class FunctionaryV31(Family):
 
     name = "functionary_v3_1"
     models = ("meetkai/functionary-*-v3.1*",)
+    aliases = {"functionary_3_1": {}}
     signs = ("version=v3-llama3.1", "<function=")
     stop = ("<|eot_id|>", _EOM)
     turns = TURNS

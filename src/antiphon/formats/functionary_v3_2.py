@@ -100,7 +100,7 @@ class FunctionaryV32(Family):
 
     name = "functionary_v3_2"
     models = ("meetkai/functionary-*-v3.2*",)
-    aliases = {"functionary": {}}
+    aliases = {"functionary": {}, "functionary_3_2": {}}
     signs = ("version=v3.llama3", "recipient==all")
     stop = ("<|eot_id|>",)
     turns = TURNS

@@ -40,6 +40,7 @@ class Hermes(Family):
     aliases = {
         "qwen3_json": {},
         "qwen2_5_vl": {"vision": True, "default_system": "You are a helpful assistant."},
+        "Qwen/Qwen2.5-VL-*": {"vision": True, "default_system": "You are a helpful assistant."},
         "trinity": {},
     }
     signs = ("You are a function calling AI model", "<tool_call>")

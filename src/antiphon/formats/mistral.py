@@ -11,7 +11,8 @@ listed in `Rendered.changed`.
 
 Differs from upstream: strings in a tool's top level are escaped as JSON.
 Source: mistral-instruct-v0.3 as xinference 4.1 ships it;
-``mistralai-Mistral-Nemo-Instruct-2407.jinja`` in the source of llama-cpp-python 0.3.36.
+``mistralai-Mistral-Nemo-Instruct-2407.jinja`` in the source of llama-cpp-python 0.3.36, which
+Mistral Large 2407's template, as xinference ships it, writes too.
 """
 
 from dataclasses import dataclass
@@ -53,6 +54,7 @@ class Mistral(Family):
         "mistral_2501": {},
         "mistral_nemo": {"version": "nemo"},
         "mistralai/Mistral-Nemo-*": {"version": "nemo"},
+        "mistralai/Mistral-Large-Instruct-2407*": {"version": "nemo"},
     }
     signs = ("[AVAILABLE_TOOLS]", "[TOOL_CALLS]", "out[:-1]")
     stop = ("</s>",)

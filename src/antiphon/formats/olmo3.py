@@ -12,7 +12,8 @@ is left out.  Messages that are not written as they once were are listed in `Ren
 
 Differs from upstream: nothing.
 Source: the chat template of allenai/Olmo-3.1-32B-Instruct; for Olmo 3, whose own words differ, its
-texts in ollama's ``model/renderers/olmo3_test.go``.
+texts in ollama's ``model/renderers/olmo3_test.go``, whose prompts end with one more line feed than
+their turns begin with and than is written here.
 """
 
 from collections.abc import Sequence

@@ -17,7 +17,8 @@ not shown again.
 
 Differs from upstream: nothing.
 Source: ``qwen3.jinja`` and ``qwen3_instruct_2507.jinja`` as trl 1.16 ships them; the thinking
-edition's as xinference 4.1 ships it (Qwen3-Thinking).
+edition's as xinference 4.1 ships it (Qwen3-Thinking).  Qwen3-Next's and Qwen3-VL's templates there
+write the same of messages without images, which this family refuses.
 """
 
 from dataclasses import dataclass
@@ -61,6 +62,10 @@ class Qwen3(Family):
         "qwen3_thinking_2507": {"edition": "thinking"},
         "Qwen/Qwen3-*-Instruct-2507*": {"edition": "instruct"},
         "Qwen/Qwen3-*-Thinking-2507*": {"edition": "thinking"},
+        "Qwen/Qwen3-Next-*-Instruct*": {"edition": "instruct"},
+        "Qwen/Qwen3-Next-*-Thinking*": {"edition": "thinking"},
+        "Qwen/Qwen3-VL-*-Instruct*": {"edition": "instruct"},
+        "Qwen/Qwen3-VL-*-Thinking*": {"edition": "thinking"},
     }
     signs = ('<tool_call>\\n{"name": ', "multi_step_tool")
     stop = ("<|im_end|>", "<|endoftext|>")
