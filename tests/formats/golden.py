@@ -25,6 +25,8 @@ NAMES = (
     "longcat_thinking",
     "mimo",
     "mimo_direct",
+    "mistral_v7",
+    "mistral_v7_tekken",
     "plamo3",
     "step3",
 )

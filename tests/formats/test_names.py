@@ -39,6 +39,8 @@ def test_every_family_has_its_modules_name() -> None:
             "hermes(default_system='You are a helpful assistant.', vision=True)",
         ),
         ("mistralai/Mistral-Large-Instruct-2407", "mistral(version='nemo')"),
+        ("mistralai/Mistral-Large-Instruct-2411", "mistral(version='v7')"),
+        ("mistralai/Mistral-Small-24B-Instruct-2501", "mistral(version='v7_tekken')"),
         ("CohereLabs/c4ai-command-a-03-2025", "command_a"),
         ("CohereLabs/command-a-reasoning-08-2025", "command_a(thinking=True)"),
         ("ServiceNow-AI/Apriel-1.5-15b-Thinker", "apriel_1_5"),

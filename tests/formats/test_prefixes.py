@@ -19,7 +19,8 @@ CONVERSATIONS = {
 
 MOVES = {
     **dict.fromkeys(
-        ("mistral_2501", "mistral_nemo", "mistral_small_3_2"), "the tools, to the last question"
+        ("mistral_2501", "mistral_nemo", "mistral_small_3_2", "mistral_v7", "mistral_v7_tekken"),
+        "the tools, to the last question",
     ),
     **dict.fromkeys(("deepseek_v3", "deepseek_r1"), "the end of a block of results"),
     "command_r_plus": "what asks for the answer, to the end",

@@ -23,8 +23,13 @@ MARKS = frozenset(
 _ID = re.compile(r"[a-zA-Z0-9]{9}")
 
 
-def with_ids(w: Writer, conversation: Conversation) -> tuple[Message, ...]:
+def with_ids(
+    w: Writer, conversation: Conversation, *, interrupts: bool = False
+) -> tuple[Message, ...]:
     """The messages with an id on every call and result; those without one are numbered in order.
+
+    Args:
+        interrupts: Whether a user may speak behind a result.
 
     Raises:
         RenderError: An id is not nine letters or digits, or roles do not take turns.
@@ -51,13 +56,15 @@ def with_ids(w: Writer, conversation: Conversation) -> tuple[Message, ...]:
             if not _ID.fullmatch(id):
                 raise w.refuse(f"call id {id!r} is not nine letters or digits; rename it", index)
         messages.append(message)
-    _check_turns(w, messages)
+    _check_turns(w, messages, interrupts)
     return tuple(messages)
 
 
-def _check_turns(w: Writer, messages: Sequence[Message]) -> None:
+def _check_turns(w: Writer, messages: Sequence[Message], interrupts: bool) -> None:
     wanted = "user"
     for index, message in enumerate(messages):
+        if interrupts and message.role == "user" and index and messages[index - 1].role == "tool":
+            wanted = "user"
         if message.role == "tool" or message.tool_calls or (message.role == "system" and not index):
             continue
         if message.role == "system":

@@ -9,10 +9,18 @@ numbered.  Tools stand before the last user message, and the system text inside 
 as that message is the last one.  Text beside calls is left out, reasoning is too; such messages are
 listed in `Rendered.changed`.
 
+Version ``v7`` (``v7_tekken`` without spaces behind marks) writes system text and results so, and
+keeps text beside calls:
+
+    <s>[SYSTEM_PROMPT] Be short.[/SYSTEM_PROMPT][INST] Weather in Lima?[/INST] I look.[TOOL_CALLS]
+    [{...}]</s>[TOOL_RESULTS] call00000[TOOL_CONTENT] {"celsius": 19}[/TOOL_RESULTS]
+
 Differs from upstream: strings in a tool's top level are escaped as JSON.
 Source: mistral-instruct-v0.3 as xinference 4.1 ships it;
 ``mistralai-Mistral-Nemo-Instruct-2407.jinja`` in the source of llama-cpp-python 0.3.36, which
-Mistral Large 2407's template, as xinference ships it, writes too.
+Mistral Large 2407's template, as xinference ships it, writes too; for v7, the tokenizers
+of mistral-common 1.13 (the text of tokens, our own conversations compared; they refuse an answer
+without text or calls, which is written empty here).
 """
 
 from dataclasses import dataclass
@@ -28,6 +36,9 @@ from antiphon.formats._schema_grammar import arguments_node
 from antiphon.formats._types import Rendered
 from antiphon.messages import Conversation, Message, ToolCall, ToolSpec, dump_json
 
+Version = Literal["v0.3", "nemo", "v7", "v7_tekken"]
+
+_V7_MARKS = mistral.MARKS | {"[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[TOOL_CONTENT]"}
 _READER = JsonCalls(array=True, next_block=("[TOOL_CALLS]",))
 _SYNTAX = {
     version: Syntax(
@@ -35,7 +46,7 @@ _SYNTAX = {
         bare=JsonCalls(bare_note="bare_json", array=True),
         lead=lead,
     )
-    for version, lead in (("v0.3", " "), ("nemo", ""))
+    for version, lead in (("v0.3", " "), ("nemo", ""), ("v7", " "), ("v7_tekken", ""))
 }
 
 
@@ -43,8 +54,8 @@ _SYNTAX = {
 class Mistral(Family):
     """The Mistral families with calls in one array."""
 
-    version: Literal["v0.3", "nemo"] = "v0.3"
-    """Whose text: ``nemo`` writes no space behind marks."""
+    version: Version = "v0.3"
+    """Whose text: ``nemo`` and ``v7_tekken`` write no space behind marks."""
 
     name = "mistral"
     models = ("mistralai/Mistral-7B-Instruct-v0.3",)
@@ -53,13 +64,22 @@ class Mistral(Family):
         "mistral_v3": {},
         "mistral_2501": {},
         "mistral_nemo": {"version": "nemo"},
+        "mistral_v7": {"version": "v7"},
+        "mistral_v7_tekken": {"version": "v7_tekken"},
         "mistralai/Mistral-Nemo-*": {"version": "nemo"},
         "mistralai/Mistral-Large-Instruct-2407*": {"version": "nemo"},
+        "mistralai/Mistral-Large-Instruct-2411*": {"version": "v7"},
+        "mistralai/Mistral-Small-24B-Instruct-2501*": {"version": "v7_tekken"},
+        "mistralai/Mistral-Small-3.1-*": {"version": "v7_tekken"},
     }
     signs = ("[AVAILABLE_TOOLS]", "[TOOL_CALLS]", "out[:-1]")
     stop = ("</s>",)
     prefix_stable = False
-    specials = mistral.MARKS
+
+    @property
+    def specials(self) -> frozenset[str]:
+        """Marks that are single tokens."""
+        return _V7_MARKS if self._is_v7 else mistral.MARKS
 
     @property
     def syntax(self) -> Syntax:
@@ -83,29 +103,45 @@ class Mistral(Family):
             close="]",
             forbidden=("[TOOL_CALLS]", "[INST]", "[TOOL_RESULTS]", "</s>"),
             specials=self.specials,
-            text_before=False,
+            text_before=self._is_v7,
         )
 
     @property
     def _space(self) -> str:
-        return " " if self.version == "v0.3" else ""
+        return " " if self.version in ("v0.3", "v7") else ""
+
+    @property
+    def _is_v7(self) -> bool:
+        return self.version in ("v7", "v7_tekken")
 
     def render(self, conversation: Conversation, *, generate: bool = False) -> Rendered:
         """The conversation as text. See `Format.render`."""
         w = Writer(self.name, self.specials)
         refuse_images(w, conversation.messages)
-        messages = mistral.with_ids(w, conversation)
+        messages = mistral.with_ids(w, conversation, interrupts=self._is_v7)
         last = last_user(messages)
         w.mark("<s>", "frame")
-        if last != len(messages) - 1:
+        if last != len(messages) - 1 and not self._is_v7:
             w.changed += [0] if messages and messages[0].role == "system" else []
         for index in w.walk(self, conversation.messages, tools=conversation.tools, shown_from=last):
             message = messages[index]
             match message.role:
+                case "system" if self._is_v7:
+                    w.mark("[SYSTEM_PROMPT]", "frame", index)
+                    w.text(self._space if message.text else "", "frame", index)
+                    w.text(message.text, "given", index)
+                    w.mark("[/SYSTEM_PROMPT]", "frame", index)
                 case "system":
                     pass
                 case "user":
                     self._user(w, conversation, index, is_last=index == last)
+                case "tool" if self._is_v7:
+                    w.mark("[TOOL_RESULTS]", "frame", index)
+                    w.text(f"{self._space}{message.tool_call_id}", "frame", index)
+                    w.mark("[TOOL_CONTENT]", "frame", index)
+                    w.text(self._space if message.text else "", "frame", index)
+                    w.text(message.text, "given", index)
+                    w.mark("[/TOOL_RESULTS]", "frame", index)
                 case "tool":
                     w.mark("[TOOL_RESULTS]", "frame", index)
                     w.text(f'{self._space}{{"content": ', "frame", index)
@@ -124,22 +160,25 @@ class Mistral(Family):
             w.text(f"{self._space}[{listing}]", "frame", index)
             w.mark("[/AVAILABLE_TOOLS]", "frame", index)
         w.mark("[INST]", "frame", index)
-        w.text(self._space, "frame", index)
-        if index == len(messages) - 1 and messages[0].role == "system":
+        w.text(self._space if messages[index].text or not self._is_v7 else "", "frame", index)
+        if not self._is_v7 and index == len(messages) - 1 and messages[0].role == "system":
             w.text(messages[0].text, "given", 0)
             w.text("\n\n", "frame", index)
         w.text(messages[index].text, "given", index)
         w.mark("[/INST]", "frame", index)
 
     def _assistant(self, w: Writer, conversation: Conversation, given: Message, index: int) -> None:
-        text = "" if given.tool_calls else given.text
-        if self.version == "v0.3":
+        text = "" if given.tool_calls and not self._is_v7 else given.text
+        if self._is_v7:
+            text = text.rstrip(" ")
+        elif self.version == "v0.3":
             text = text.strip()
         if given.reasoning or text != given.text:
             w.changed.append(index)
         message = with_parts(given, reasoning="", text=text)
         since = len(w.pieces)
         if message.tool_calls:
+            w.text(f"{self._space}{text}" if text else "", "written", index)
             calls = ", ".join(map(_call_json, message.tool_calls))
             w.mark("[TOOL_CALLS]", "written", index)
             w.text(f"{self._space}[{calls}]", "written", index)
@@ -147,7 +186,7 @@ class Mistral(Family):
             for call in message.invalid_tool_calls:
                 w.put(call.raw, "written", index)
         else:
-            w.text(f"{self._space}{text}", "written", index)
+            w.text(f"{self._space}{text}" if text or not self._is_v7 else "", "written", index)
         check_written(w, self.syntax, message, index, since=since, tools=conversation.tools)
         w.mark("</s>", "written", index)
 
