@@ -8,7 +8,11 @@ the two largest sizes: 1 is linear, 2 is quadratic. ``longest wait`` is the long
 characters behind which nothing was sent on, as a share of the text. Every result is compared with
 what was rendered.
 
+With ``--peers`` the largest size is also fed to the parsers of vLLM and SGLang that read the same
+family, in the same process right behind ours; see ``parsing_peers.py`` for how to get them.
+
     python bench/parsing.py [--sizes 1000,8000,64000] [--rounds N] [--formats NAME,...]
+        [--peers vllm,sglang [--cap SECONDS]]
 """
 
 import argparse
@@ -22,9 +26,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from antiphon.formats import Format, Start
+from antiphon.formats import Format, Start, get_format
 from antiphon.messages import Conversation, Message, ToolCall, ToolSpec
 from formats.format_cases import VARIANTS, variant, written
+from parsing_peers import PEERS, installed
+from parsing_peers import read as read_by
 
 TOOLS = (
     ToolSpec(
@@ -111,12 +117,60 @@ def read(fmt: Format, made: ToolCall, rounds: int) -> tuple[float, int, float]:
     return best, len(pieces), max(waits) / len(text)
 
 
+DIRECT: dict[str, tuple[str, dict[str, Any]]] = {
+    "minimax_m2_direct": ("minimax_m2", {}),
+    "deepseek_v4_direct": ("deepseek_v4", {"thinking": False}),
+}
+"""Variants that peers are compared on only: their prompts leave off behind the reasoning."""
+
+
+def compare(names: list[str], packages: list[str], size: int, rounds: int, cap: float) -> int:
+    """Print one line for a variant, shape and peer; how many of them fall short.
+
+    Ours must be 10 times as fast as vLLM's hermes, 100 times as fast as SGLang's qwen25, and as
+    fast as any on vLLM's engine.
+    """
+    print(f"\n{'':24} {'shape':7} {'ours':>8}  {'peer':28} {'seconds':>8} {'ratio':>7}")
+    short = 0
+    for name in names:
+        family, fields = DIRECT.get(name) or VARIANTS[name]
+        fmt = get_format(family, **fields)
+        for shape in ("string", "array"):
+            made = call(shape, size)
+            text, _ = text_of(fmt, made)
+            pieces = deltas(text, getattr(fmt, "specials", frozenset[str]()))
+            for peer in PEERS[name]:
+                if peer.package not in packages:
+                    continue
+                ours = read(fmt, made, rounds)[0]
+                theirs = read_by(peer, pieces, made, TOOLS, cap)
+                ratio = theirs.seconds / ours
+                was_cut = theirs.n_chars < len(text)
+                wanted = {"vllm hermes": 10, "sglang qwen25": 100}.get(
+                    peer.label, 1 if peer.engine else 0
+                )
+                note = "" if theirs.is_right else "  another result"
+                if was_cut:
+                    note = f"  stopped at {theirs.n_chars:,} of {len(text):,} characters"
+                falls_short = ratio < wanted and not was_cut
+                short += falls_short
+                print(
+                    f"{name:24} {shape:7} {ours:8.4f}  {peer.label:28} {theirs.seconds:8.3f} "
+                    f"{'>' if was_cut else ' '}{ratio:6.1f}{note}{' <-- slow' * falls_short}",
+                    flush=True,
+                )
+    print(f"{short} not as much faster as they should be")
+    return short
+
+
 def main() -> int:
     """Print one line a variant and shape."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", default="1000,8000,64000")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--formats", default="")
+    parser.add_argument("--peers", default="", help="vllm, sglang, or both")
+    parser.add_argument("--cap", type=float, default=30, help="CPU seconds that a peer is given")
     options = parser.parse_args()
     sizes = [int(size) for size in options.sizes.split(",")]
     names = options.formats.split(",") if options.formats else list(VARIANTS)
@@ -138,6 +192,13 @@ def main() -> int:
             columns = " ".join(f"{seconds:8.4f}" for seconds in times)
             print(f"{name:24} {shape:7} {columns}  {growth:6.2f}  {each:10.1f}  {wait:12.0%}{note}")
     print(f"{slow} over 15 µs a delta or a growth of 1.1")
+    packages = [package for package in options.peers.split(",") if package]
+    if missing := [package for package in packages if not installed(package)]:
+        print(f"not installed: {', '.join(missing)}", file=sys.stderr)
+        return 1
+    if packages:
+        compared = [name for name in PEERS if not options.formats or name in names]
+        compare(compared, packages, sizes[-1], options.rounds, options.cap)
     return 0
 
 

@@ -31,7 +31,7 @@ import jinja2
 from jinja2.ext import Extension, loopcontrols
 from jinja2.nodes import CallBlock, Node
 from jinja2.parser import Parser
-from jinja2.sandbox import SandboxedEnvironment
+from jinja2.sandbox import ImmutableSandboxedEnvironment, SandboxedEnvironment
 
 from antiphon.formats._kimi_tools import tools_text
 from antiphon.messages import Conversation, Message, ToolSpec, message_to_row
@@ -349,23 +349,23 @@ def _today(format: str) -> str:
 
 
 @cache
-def _environment() -> SandboxedEnvironment:
-    """Templates as transformers renders them; some of llama.cpp's change lists in place."""
-    environment = SandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols]
-    )
+def _environment(*, immutable: bool = False) -> SandboxedEnvironment:
+    """Templates as transformers renders them; some of llama.cpp's change lists in place, which
+    transformers' own environment, the immutable one, refuses."""
+    kind = ImmutableSandboxedEnvironment if immutable else SandboxedEnvironment
+    environment = kind(trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols])
     environment.filters["tojson"] = _tojson
     cast("dict[str, Any]", environment.globals).update(raise_exception=_refuse, strftime_now=_today)
     return environment
 
 
-def template(published: Published) -> Template | None:
+def template(published: Published, *, immutable: bool = False) -> Template | None:
     """The template; ``None`` where its package is not installed."""
-    return _template(published.source, published.squeezed, published.key)
+    return _template(published.source, published.squeezed, published.key, immutable)
 
 
 @cache
-def _template(source: str, squeezed: bool, key: str) -> Template | None:
+def _template(source: str, squeezed: bool, key: str, immutable: bool) -> Template | None:
     package, _, file = source.partition(":")
     if package == "cohere_melody":
         found = importlib.util.find_spec(package) is not None
@@ -381,7 +381,7 @@ def _template(source: str, squeezed: bool, key: str) -> Template | None:
         text = re.sub(r"(?<=[%}]\}) +(?=\{[%{])", "", text)
     if key:
         text = text.replace('"arguments": ', f'"{key}": ')
-    return _environment().from_string(text)
+    return _environment(immutable=immutable).from_string(text)
 
 
 def _folder(package: str) -> Path | None:
