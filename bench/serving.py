@@ -72,7 +72,7 @@ def upstream(port: int) -> None:
     """Serve until killed."""
     app = web.Application()
     app.router.add_post("/v1/chat/completions", _answer)
-    web.run_app(app, host="127.0.0.1", port=port, access_log=None, print=None)
+    web.run_app(app, host="127.0.0.1", port=port, access_log=None, print=None, backlog=4096)
 
 
 # --- Processes
@@ -197,6 +197,7 @@ async def many_streams(target: Target, n: int) -> None:
     connector = aiohttp.TCPConnector(limit=0)
     timeout = aiohttp.ClientTimeout(total=600)
     async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
+        await ask(session, target.url)
         began = time.perf_counter()
         pause = "0.1"
         asking = (ask(session, target.url, stream=True, user=pause) for _ in range(n))
