@@ -8,6 +8,7 @@ of them may use.
 """
 
 import asyncio
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import cast
@@ -82,6 +83,7 @@ class StrategyCourse(Course):
             await self.emit(LimitEvent(reached.limit, reached.value))
             return await self.settle(reached)
 
+    @abstractmethod
     async def pursue(self) -> RunStopReason:
         """What the strategy does, from the beginning or from where the record ends.
 
@@ -92,7 +94,6 @@ class StrategyCourse(Course):
             Waiting: A part waits for a person.
             Spent: The budget is used up.
         """
-        raise NotImplementedError
 
     async def settle(self, reached: Reached) -> RunStopReason:
         """End with what there is, where the budget is used up.

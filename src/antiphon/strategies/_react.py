@@ -20,7 +20,7 @@ from antiphon.strategies._strategy import Strategy
 
 @dataclass(frozen=True)
 class ReAct(Strategy):
-    """An agent that reasons and acts in turn.
+    """An agent that reasons and acts in turn; its limits are the agent's.
 
     >>> from antiphon.models import ScriptedModel
     >>> text = "Thought: I know it.\\nFinal Answer: 4"
