@@ -108,6 +108,7 @@ _TEXT_ONLY = {"granite3_0", "granite3_1", "xlam_qwen", "intern_s1"}
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     **{name: of for name, of in OFFICIAL.items() if name not in _TEXT_ONLY},
     "deepseek_v4": ("deepseek_v4", {"thinking": True}),
+    "magistral": ("magistral", {}),
     "mistral_v7": ("mistral_v7", {}),
     "mistral_v7_tekken": ("mistral_v7_tekken", {}),
     "kimi_k3": ("kimi_k3", {}),

@@ -23,6 +23,7 @@ NAMES = (
     "k2_horizon_json",
     "longcat",
     "longcat_thinking",
+    "magistral",
     "mimo",
     "mimo_direct",
     "mistral_v7",

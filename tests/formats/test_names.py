@@ -40,6 +40,7 @@ def test_every_family_has_its_modules_name() -> None:
         ),
         ("mistralai/Mistral-Large-Instruct-2407", "mistral(version='nemo')"),
         ("mistralai/Mistral-Large-Instruct-2411", "mistral(version='v7')"),
+        ("mistralai/Magistral-Small-2509", "mistral_v13(version='v13')"),
         ("mistralai/Mistral-Small-24B-Instruct-2501", "mistral(version='v7_tekken')"),
         ("CohereLabs/c4ai-command-a-03-2025", "command_a"),
         ("CohereLabs/command-a-reasoning-08-2025", "command_a(thinking=True)"),

@@ -5,20 +5,35 @@
 
 (The lines above are broken for reading.)  Ids are nine letters or digits; calls without one are
 numbered.  Tools stand before the last user message.  Text beside calls is left out, reasoning is
-too; such messages are listed in `Rendered.changed`.  The parser also reads ``name{...}`` (v11) and
-``name[ARGS]{...}`` (v13).
+too; such messages are listed in `Rendered.changed`.  The parser also reads ``name{...}``.
+
+Version ``v13`` (Magistral 2509) lists the tools before the first user message, writes no ids,
+keeps text beside calls and reasoning, and has no system text of its own:
+
+    [THINK]The weather, then.[/THINK]I look.[TOOL_CALLS]get_weather[ARGS]{"city": "Lima"}</s>
+    [TOOL_RESULTS]{"celsius": 19}[/TOOL_RESULTS]It is 19 degrees.</s>
 
 Differs from upstream: the date in the default system text is `date`, not the day of rendering.
-Source: ``Mistral-Small-3.2-24B-Instruct-2506.jinja`` in the source of llama-cpp-python 0.3.36.
+Source: ``Mistral-Small-3.2-24B-Instruct-2506.jinja`` in the source of llama-cpp-python 0.3.36;
+for v13, the tokenizers of mistral-common 1.13 (the text of tokens, our own conversations compared;
+they refuse an answer without text or calls, which is written empty here).
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 from antiphon.formats import _mistral as mistral
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm, Chars, Node, Rep, Rules, seq
 from antiphon.formats._readers import NamedJson
-from antiphon.formats._render import Writer, check_written, last_user, refuse_images, with_parts
+from antiphon.formats._render import (
+    Writer,
+    check_written,
+    inline_reasoning,
+    last_user,
+    refuse_images,
+    with_parts,
+)
 from antiphon.formats._scan import Block, Syntax, Thinking
 from antiphon.formats._schema_grammar import arguments_node
 from antiphon.formats._types import Rendered
@@ -96,6 +111,7 @@ _MARKS = mistral.MARKS | {
     "[ARGS]",
     "[TOOL_CONTENT]",
 }
+_V13_MARKS = _MARKS | {"[THINK]", "[/THINK]"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +123,34 @@ class MistralV13(Family):
     default_system: str | None = None
     """The system text where a conversation has none; ``None`` for the family's own, which names the
     date; ``""`` for none."""
+    version: Literal["v11", "v13"] = "v11"
+    """Whose text: ``v13`` writes no ids."""
 
     name = "mistral_v13"
     models = ("mistralai/Mistral-Small-3.2-*",)
-    aliases = {"mistral_args": {}, "mistral_v11": {}, "mistral_small_3_2": {}}
+    aliases = {
+        "mistral_args": {},
+        "mistral_v11": {},
+        "mistral_small_3_2": {},
+        "magistral": {"version": "v13"},
+        "mistralai/Magistral-Small-2509*": {"version": "v13"},
+    }
     signs = ("[SYSTEM_PROMPT]", "[CALL_ID]", "[ARGS]")
     stop = ("</s>",)
-    prefix_stable = False
-    specials = _MARKS
+
+    @property
+    def prefix_stable(self) -> bool:  # type: ignore[override]  # a variant of the class's constant
+        """Whether a longer conversation extends the text of a shorter one."""
+        return self._is_v13
+
+    @property
+    def specials(self) -> frozenset[str]:
+        """Marks that are single tokens."""
+        return _V13_MARKS if self._is_v13 else _MARKS
+
+    @property
+    def _is_v13(self) -> bool:
+        return self.version == "v13"
 
     @property
     def syntax(self) -> Syntax:
@@ -127,6 +163,8 @@ class MistralV13(Family):
         alphanumeric = Chars((("0", "9"), ("A", "Z"), ("a", "z")))
 
         def call(spec: ToolSpec, rules: Rules) -> Node:
+            if self._is_v13:
+                return seq(f"[TOOL_CALLS]{spec.name}[ARGS]", arguments_node(spec, rules))
             head = f"[TOOL_CALLS]{spec.name}[CALL_ID]"
             return seq(head, Rep(alphanumeric, 9, 9), "[ARGS]", arguments_node(spec, rules))
 
@@ -134,24 +172,29 @@ class MistralV13(Family):
             call,
             forbidden=("[TOOL_CALLS]", "[INST]", "[TOOL_RESULTS]", "</s>"),
             specials=self.specials,
-            text_before=False,
+            text_before=self._is_v13,
+            thinking=("[THINK]", "[/THINK]") if self._is_v13 else None,
         )
 
     def render(self, conversation: Conversation, *, generate: bool = False) -> Rendered:
         """The conversation as text. See `Format.render`."""
         w = Writer(self.name, self.specials)
         refuse_images(w, conversation.messages)
-        messages = mistral.with_ids(w, conversation)
+        messages = mistral.with_ids(w, conversation, interrupts=self._is_v13)
         last = last_user(messages)
+        first = next((i for i, m in enumerate(messages) if m.role == "user"), -1)
+        listed, shown = (first, 0) if self._is_v13 else (last, last)
         w.mark("<s>", "frame")
         default = self.default_system
-        if default is None:
+        if default is None and not self._is_v13:
             default = _DEFAULT_SYSTEM.replace("{date}", self.date)
         if default and (not messages or messages[0].role != "system"):
             w.mark("[SYSTEM_PROMPT]", "frame")
             w.text(default, "frame")
             w.mark("[/SYSTEM_PROMPT]", "frame")
-        for index in w.walk(self, conversation.messages, tools=conversation.tools, shown_from=last):
+        for index in w.walk(
+            self, conversation.messages, tools=conversation.tools, shown_from=shown
+        ):
             message = messages[index]
             match message.role:
                 case "system":
@@ -159,11 +202,12 @@ class MistralV13(Family):
                     w.text(message.text, "given", index)
                     w.mark("[/SYSTEM_PROMPT]", "frame", index)
                 case "user":
-                    self._user(w, conversation, message, index, is_last=index == last)
+                    self._user(w, conversation, message, index, lists=index == listed)
                 case "tool":
                     w.mark("[TOOL_RESULTS]", "frame", index)
-                    w.text(message.tool_call_id, "frame", index)
-                    w.mark("[TOOL_CONTENT]", "frame", index)
+                    if not self._is_v13:
+                        w.text(message.tool_call_id, "frame", index)
+                        w.mark("[TOOL_CONTENT]", "frame", index)
                     w.text(message.text, "given", index)
                     w.mark("[/TOOL_RESULTS]", "frame", index)
                 case "assistant":
@@ -171,9 +215,9 @@ class MistralV13(Family):
         return w.done()
 
     def _user(
-        self, w: Writer, conversation: Conversation, message: Message, index: int, *, is_last: bool
+        self, w: Writer, conversation: Conversation, message: Message, index: int, *, lists: bool
     ) -> None:
-        if is_last and conversation.tools:
+        if lists and conversation.tools:
             specs = [
                 spec.to_openai() if spec.wrapped else spec.to_openai()["function"]
                 for spec in conversation.tools
@@ -186,17 +230,27 @@ class MistralV13(Family):
         w.mark("[/INST]", "frame", index)
 
     def _assistant(self, w: Writer, conversation: Conversation, given: Message, index: int) -> None:
-        text = "" if given.tool_calls else given.text
-        if given.reasoning or text != given.text:
+        if self._is_v13:
+            given = inline_reasoning(given)
+        text = "" if given.tool_calls and not self._is_v13 else given.text
+        reasoning = given.reasoning if self._is_v13 else ""
+        if not reasoning and self._is_v13:
+            text = text.rstrip(" ")
+        if reasoning != given.reasoning or text != given.text:
             w.changed.append(index)
-        message = with_parts(given, reasoning="", text=text)
+        message = with_parts(given, reasoning=reasoning, text=text)
         since = len(w.pieces)
+        if reasoning:
+            w.mark("[THINK]", "written", index)
+            w.text(reasoning, "written", index)
+            w.mark("[/THINK]", "written", index)
         w.text(text, "written", index)
         for call in message.tool_calls:
             w.mark("[TOOL_CALLS]", "written", index)
             w.text(call.name, "written", index)
-            w.mark("[CALL_ID]", "written", index)
-            w.text(call.id, "written", index)
+            if not self._is_v13:
+                w.mark("[CALL_ID]", "written", index)
+                w.text(call.id, "written", index)
             w.mark("[ARGS]", "written", index)
             w.text(dump_json(call.arguments), "written", index)
         for call in message.invalid_tool_calls:
