@@ -193,3 +193,20 @@ def test_every_size_has_the_tokens_of_transformers_processor(name: str) -> None:
                 height, width, unit, rule.min_pixels, rule.max_pixels
             )
             assert rule.n_tokens_of(width, height) == (down // unit) * (across // unit)
+
+
+@pytest.mark.parametrize("tag", ["audio", "video"])
+def test_sound_and_film_are_refused_where_their_tags_would_be_text(
+    tag: str, qwen2_5: FastTokenizer
+) -> None:
+    row = {
+        "messages": [
+            {"role": "user", "content": f"<{tag}>What is it?"},
+            {"role": "assistant", "content": "A ferry."},
+        ],
+        f"{tag}s": ["a.bin"],
+    }
+    encoder = Encoder(qwen2_5, get_format("qwen2_5"))
+
+    with pytest.raises(EncodeError, match=f"message 0 holds {tag}, and how many tokens"):
+        encoder.encode(read_row(row))

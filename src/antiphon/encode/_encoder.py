@@ -171,6 +171,7 @@ class Encoder:
     # ---- planning -----------------------------------------------------------------------------
 
     def _plans(self, conversation: Conversation) -> list[_Plan]:
+        _refuse_sound(conversation)
         return [
             self._plan(conversation, *text)
             for text in texts_that_train(self.format, conversation, self._opening)
@@ -347,6 +348,23 @@ class Encoder:
         where = np.searchsorted(np.cumsum(sizes), starts, side="right")
         weights = np.array([weight for _, weight in parts] or [0.0], dtype=np.float32)
         return weights[where.clip(max=len(weights) - 1)]
+
+
+def _refuse_sound(conversation: Conversation) -> None:
+    """Refuse audio and video, whose tags would be trained on as text.
+
+    Raises:
+        EncodeError: A message has the tag of one that the row holds.
+    """
+    for tag in ("audio", "video"):
+        if not (conversation.metadata.get(f"{tag}s") or conversation.metadata.get(tag)):
+            continue
+        for i, message in enumerate(conversation.messages):
+            if f"<{tag}>" in message.text:
+                raise EncodeError(
+                    f"message {i} holds {tag}, and how many tokens that is is not known here; "
+                    "encode the row with its model's processor, or leave it out"
+                )
 
 
 def _n_common(a: str, b: str) -> int:
