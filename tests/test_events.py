@@ -98,7 +98,8 @@ def make_trajectory(**changes: Any) -> Trajectory:
         (ToolSpec("add", "Adds."),),
         {"source": "here", "later": {"x": [1]}, "id": "row 7"},
     )
-    tokens = (TokenLogprob(5, -0.5, "3"), TokenLogprob(6, None, ""))
+    likely = (TokenLogprob(5, -0.5, "3"), TokenLogprob(8, -1.5, "4"))
+    tokens = (TokenLogprob(5, -0.5, "3", likely), TokenLogprob(6, None, ""))
     steps = (
         Step(
             "clerk",
@@ -124,6 +125,7 @@ def make_trajectory(**changes: Any) -> Trajectory:
                 {"temperature": 0},
                 0.1,
                 0.2,
+                (TokenLogprob(-1, -0.5, "3", (TokenLogprob(-1, -1.5, "4"),)),),
             ),
             (),
             "Be brief.",

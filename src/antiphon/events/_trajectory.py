@@ -273,11 +273,20 @@ def _completion_to_row(completion: Completion, last: Completion | None) -> JsonO
     if completion.prompt_ids is not None:
         row["prompt_ids"] = _shared(completion.prompt_ids, last.prompt_ids if last else None)
     if completion.tokens is not None:
-        row["tokens"] = {
-            "ids": [token.token_id for token in completion.tokens],
-            "logprobs": [token.logprob for token in completion.tokens],
-            "texts": [token.text for token in completion.tokens],
-        }
+        row["tokens"] = _tokens_to_row(completion.tokens)
+    if completion.logprobs is not None:
+        row["logprobs"] = _tokens_to_row(completion.logprobs)
+    return row
+
+
+def _tokens_to_row(tokens: Sequence[TokenLogprob]) -> JsonObject:
+    row: JsonObject = {
+        "ids": [token.token_id for token in tokens],
+        "logprobs": [token.logprob for token in tokens],
+        "texts": [token.text for token in tokens],
+    }
+    if any(token.top for token in tokens):
+        row["top"] = [_tokens_to_row(token.top) for token in tokens]
     return row
 
 
@@ -419,10 +428,11 @@ def _completion_from_row(
             "tuple[int, ...] | None",
             _unshared(row, "prompt_ids", (), last.prompt_ids if last else None),
         ),
-        tokens=_tokens_from_row(row),
+        tokens=_tokens_from_row(row, "tokens"),
         sampling=dict(take(row, "sampling", Mapping, {})),
         time_to_first_token=take(row, "time_to_first_token", float, None),
         duration=take(row, "duration", float, None),
+        logprobs=_tokens_from_row(row, "logprobs"),
     )
 
 
@@ -440,24 +450,27 @@ def _unshared(row: Mapping[str, Any], key: str, empty: Any, last: Any) -> Any:
     return before[:n] + type(empty)(cast("Any", rest))
 
 
-def _tokens_from_row(row: Mapping[str, Any]) -> tuple[TokenLogprob, ...] | None:
-    if row.get("tokens") is None:
+def _tokens_from_row(row: Mapping[str, Any], key: str) -> tuple[TokenLogprob, ...] | None:
+    if row.get(key) is None:
         return None
-    tokens = take(row, "tokens", Mapping, {})
+    tokens = take(row, key, Mapping, {})
     ids, texts = take(tokens, "ids", list, []), take_texts(tokens, "texts")
     logprobs = take(tokens, "logprobs", list, [])
-    if not len(ids) == len(logprobs) == len(texts):
+    no_more: Sequence[Mapping[str, Any]] = [{}] * len(ids)
+    top = take_rows(tokens, "top") or no_more
+    if not len(ids) == len(logprobs) == len(texts) == len(top):
         raise DataError(
-            f"tokens: {len(ids)} ids, {len(logprobs)} logprobs and {len(texts)} texts; "
-            "there must be as many of each"
+            f"{key}: {len(ids)} ids, {len(logprobs)} logprobs, {len(texts)} texts and likeliest "
+            f"tokens for {len(top)}; there must be as many of each"
         )
     return tuple(
         TokenLogprob(
             take({"token_id": i}, "token_id", int, 0),
             take({"logprob": p}, "logprob", float, None),
             t,
+            _tokens_from_row({"top": likely}, "top") or (),
         )
-        for i, p, t in zip(ids, logprobs, texts, strict=True)
+        for i, p, t, likely in zip(ids, logprobs, texts, top, strict=True)
     )
 
 

@@ -111,11 +111,11 @@ class Completion:
     """The tokens of the prompt, where known."""
     tokens: tuple[TokenLogprob, ...] | None = None
     """The sampled tokens, the end mark included, where known."""
-    logprobs: tuple[TokenLogprob, ...] | None = None
-    """As `tokens`, of a server that tells texts and probabilities but no ids: each id is -1."""
     sampling: JsonObject = field(default_factory=lambda: {})
     """The sampling parameters that were asked for."""
     time_to_first_token: float | None = None
     """Seconds from request to first delta."""
     duration: float | None = None
     """Seconds from request to end."""
+    logprobs: tuple[TokenLogprob, ...] | None = None
+    """As `tokens`, of a server that tells texts and probabilities but no ids: each id is -1."""
