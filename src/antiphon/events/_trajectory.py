@@ -456,8 +456,8 @@ def _tokens_from_row(row: Mapping[str, Any], key: str) -> tuple[TokenLogprob, ..
     tokens = take(row, key, Mapping, {})
     ids, texts = take(tokens, "ids", list, []), take_texts(tokens, "texts")
     logprobs = take(tokens, "logprobs", list, [])
-    no_more: Sequence[Mapping[str, Any]] = [{}] * len(ids)
-    top = take_rows(tokens, "top") or no_more
+    nothing: JsonObject = {}
+    top = take_rows(tokens, "top") or [nothing for _ in texts]
     if not len(ids) == len(logprobs) == len(texts) == len(top):
         raise DataError(
             f"{key}: {len(ids)} ids, {len(logprobs)} logprobs, {len(texts)} texts and likeliest "
