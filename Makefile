@@ -19,7 +19,7 @@ test:
 	$(PYTHON) -m pytest
 
 slow:
-	$(PYTHON) -m pytest -m slow
+	$(PYTHON) -m pytest -n 0 -m slow
 
 docs:
 	$(PYTHON) docs/make_tables.py
