@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from antiphon.errors import RenderError
@@ -55,6 +55,8 @@ def _is_read_back(answer: Message, seed: int) -> None:
 
 
 @given(answer=answers, seed=st.integers(0, 1000))
+@example(answer=Message.assistant("a", reasoning="\n0"), seed=0)
+@example(answer=Message.assistant("\na", reasoning="0\n"), seed=0)
 @settings(max_examples=10, deadline=None)
 def test_a_rendered_answer_is_read_back_in_any_cut(answer: Message, seed: int) -> None:
     """What a family cannot express it refuses at render, or lists among what it changed."""

@@ -336,6 +336,12 @@ def refuse_images(w: Writer, messages: Iterable[Message]) -> None:
         raise w.refuse("images cannot be shown; this family reads text only", with_images[0])
 
 
+def on_own_line(message: Message) -> Message:
+    """Reasoning apart, from its first character on: a line feed before it is the mark's own."""
+    apart = inline_reasoning(message)
+    return with_parts(apart, reasoning=apart.reasoning.lstrip("\n"), text=apart.text)
+
+
 def with_parts(message: Message, *, reasoning: str, text: str) -> Message:
     """The same message saying something else."""
     if (

@@ -39,10 +39,10 @@ from antiphon.formats._render import (
     Writer,
     call_json,
     check_written,
-    inline_reasoning,
     invalid_text,
     last_user,
     of_tools,
+    on_own_line,
     refuse_images,
     split_system,
     with_parts,
@@ -134,7 +134,7 @@ class Ernie45(Family):
 
 def _assistant(w: Writer, conversation: Conversation, index: int, *, shows: bool) -> None:
     given = conversation.messages[index]
-    message = inline_reasoning(given)
+    message = on_own_line(given)
     if message is not given or (message.reasoning and not shows):
         w.changed.append(index)
     message = with_parts(message, reasoning=message.reasoning if shows else "", text=message.text)

@@ -32,8 +32,8 @@ from antiphon.formats._render import (
     Turns,
     Writer,
     call_json,
-    inline_reasoning,
     of_tools,
+    on_own_line,
     refuse_images,
     split_system,
     write_answer,
@@ -209,7 +209,7 @@ class K2Horizon(Family):
 
     def _assistant(self, w: Writer, conversation: Conversation, index: int) -> None:
         given = conversation.messages[index]
-        message = inline_reasoning(given)
+        message = on_own_line(given)
         if message is not given:
             w.changed.append(index)
         name = _EFFORTS[self.effort]
