@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from antiphon.encode import EncodedRow
-from antiphon.encode._shards import ShardBuilder, write_index
+from antiphon.encode._shards import ShardBuilder, write_index, write_whole
 
 LAUNCH = Path(__file__).parents[2] / "docs" / "guides" / "launch"
 
@@ -94,7 +94,7 @@ def shards(rows: list[EncodedRow], tmp_path_factory: pytest.TempPathFactory) -> 
     builder = ShardBuilder()
     for row in rows[:4]:
         builder.add(row)
-    builder.write(directory / "rows-00000.safetensors", {})
+    write_whole(directory / "rows-00000.safetensors", builder.to_bytes("safetensors", {}))
     write_index(directory, {"shards": [{"file": "rows-00000.safetensors"}], "job": {}})
     return directory
 

@@ -211,7 +211,7 @@ class AgentRuns:
         """The events of a run, then its result.  Closing this stops the run."""
         self._live[run.id] = (owner, run)
         try:
-            async with aclosing(cast("AsyncGenerator[Event]", aiter(run))) as events:
+            async with aclosing(aiter(run)) as events:
                 try:
                     async for one in events:
                         yield one
@@ -330,7 +330,7 @@ class AgentModel:
             raise bad("the last message must be a user's", "messages")
         run = self._agent.run(messages[-1:], history=messages[:-1])
         texts: list[str] = []
-        async with aclosing(cast("AsyncGenerator[Event]", aiter(run))) as events:
+        async with aclosing(aiter(run)) as events:
             try:
                 async for one in events:
                     for output in _outputs(one, texts):
