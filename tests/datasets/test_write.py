@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from antiphon.datasets import adapter_named, adapter_of, read_row, write_row
@@ -134,6 +134,9 @@ def test_a_published_row_is_written_again_without_loss(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", PUBLISHED)
 @given(conversation=conversations())
+@example(
+    Conversation((Message.user("\x1d"), Message.assistant("\n", reasoning="a")), (ToolSpec("f0"),))
+)
 @settings(max_examples=15, deadline=None)
 def test_what_a_shape_does_not_name_as_lost_is_there(kind: str, conversation: Conversation) -> None:
     row, lost = write_row(conversation, kind)

@@ -52,8 +52,9 @@ def lost(before: Conversation, after: Conversation) -> Iterator[str]:
     if [m.role for m in ours] != [m.role for m in theirs]:
         yield "messages"
     for name, read in _FIELDS.items():
-        held = [*filter(None, map(read, ours))]
-        if held and held != [*filter(None, map(read, theirs))]:
+        held, found = ([*filter(None, map(read, side))] for side in (ours, theirs))
+        # Reasoning that is read as text is text that nobody said; ids may be made up.
+        if held != found and (held or name == "text"):
             yield name
     if len(before.messages) - len(ours) > len(after.messages) - len(theirs):
         yield "the system message"
