@@ -92,6 +92,12 @@ class Chat:
         await self.page.get_by_label("Message", exact=True).fill(text)
         await self.page.keyboard.press("Enter")
 
+    async def count(self, selector: str, n: int) -> bool:
+        """Whether there come to be as many elements, and no more."""
+        found = self.page.locator(selector)
+        await found.nth(n - 1).wait_for()
+        return await found.count() == n
+
     async def done(self, text: str) -> None:
         """Wait for a text in the thread, and for the end of the run."""
         await self.page.locator(".thread").get_by_text(text).last.wait_for()
@@ -140,8 +146,8 @@ def test_an_answer_streams_with_its_calls_and_the_conversation_goes_on() -> None
         assert HOSTILE in await pair.locator(".side.result").inner_text()
         await chat.say("and again")
         await chat.done("You said and again")
-        assert await chat.page.locator(".card.user").count() == 2
-        assert await chat.page.locator(".sessions button").count() == 1
+        assert await chat.count(".card.user", 2)
+        assert await chat.count(".sessions button", 1)
 
     assert talk(ask) == []
 
@@ -223,8 +229,8 @@ def test_a_plan_is_drawn_and_its_tasks_show_how_far_they_are() -> None:
     async def plan(chat: Chat) -> None:
         await chat.say("compare the weather")
         await chat.page.locator(".plan .node.completed").nth(2).wait_for()
-        assert await chat.page.locator(".plan .node").count() == 3
-        assert await chat.page.locator(".plan .edge").count() == 2
+        assert await chat.count(".plan .node", 3)
+        assert await chat.count(".plan .edge", 2)
 
     def said(conversation: Conversation) -> Answer:
         asked = conversation.messages[-1].text
@@ -244,7 +250,7 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(scheme: str) -> None:
         await chat.page.get_by_role("button", name="Approve").wait_for()
         assert await chat.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         await chat.page.get_by_role("button", name="Conversations").click()
-        assert await chat.page.locator(".side-bar.open .sessions button").is_visible()
+        assert await chat.count(".side-bar.open .sessions button", 1)
 
     assert talk(look, width=360, scheme=scheme) == []
 
@@ -257,7 +263,7 @@ def test_the_keyboard_is_enough() -> None:
         await chat.done("You said hello")
         await chat.page.evaluate("document.activeElement.blur()")
         await chat.page.keyboard.press("?")
-        assert await chat.page.locator("dialog[open]").count() == 1
+        assert await chat.count("dialog[open]", 1)
         await chat.page.keyboard.press("Escape")
         await chat.page.keyboard.press("n")
         await chat.page.get_by_text("Talk with clerk").wait_for()
