@@ -91,9 +91,10 @@ def test_a_tree_of_rows_has_the_loss_of_the_rows_apart(rows: list[dict[str, Any]
     peft: Any = pytest.importorskip("peft")
     transformers: Any = import_module("transformers")
     train: Any = import_module("train")
-    encoder = Encoder(load_tokenizer("qwen2_5"), train.FORMATS["smollm2"]())
+    tokenizer = load_tokenizer("qwen2_5")
+    encoders = {name: Encoder(tokenizer, make()) for name, make in train.FORMATS.items()}
     group = [r for r in rows if r["group"] == rows[0]["group"]][:n_rows]
-    examples = [encoder.encode(read_row(row)) for row in group]
+    examples = [encoders[row["format"]].encode(read_row(row)) for row in group]
     config = transformers.LlamaConfig(
         vocab_size=152000,
         hidden_size=32,

@@ -17,6 +17,7 @@ from antiphon.encode import (
     EncodedRows,
     EncodeJob,
     Encoder,
+    JoinedRows,
     LossPolicy,
     encode_file,
     list_policies,
@@ -25,7 +26,6 @@ from antiphon.encode import (
 from antiphon.errors import DataError, MissingExtraError, UsageError, clip
 from antiphon.formats import Format, get_format, read_format
 from antiphon.train import (
-    JoinedRows,
     TrainReport,
     TrainSettings,
     export_adapter,

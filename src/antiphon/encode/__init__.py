@@ -14,7 +14,8 @@ from antiphon.encode._load import load_tokenizer
 from antiphon.encode._pairs import Answer, Answered, encode_answer, judged_row, pair_row
 from antiphon.encode._policy import LossPolicy, list_policies
 from antiphon.encode._processor import ProcessorVision, load_vision
-from antiphon.encode._shards import EncodedRow, EncodedRows, ShardKind, make_directory
+from antiphon.encode._rows import EncodedRow, JoinedRows
+from antiphon.encode._shards import EncodedRows, ShardKind, make_directory
 from antiphon.encode._tokenizer import FastTokenizer, Tokenizer
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "EncodedRows",
     "Encoder",
     "FastTokenizer",
+    "JoinedRows",
     "LossPolicy",
     "PatchVision",
     "Pool",

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from antiphon.encode._numpy import np
+from antiphon.encode._rows import EncodedRow
 from antiphon.errors import DataError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -116,6 +117,8 @@ class ArrowShard:
     def __len__(self) -> int:
         return int(self._table.num_rows)
 
-    def __getitem__(self, row: int) -> tuple[list[npt.NDArray[Any]], int]:
-        columns = [np.asarray(self._table[name][row].values) for name in COLUMNS]
-        return columns, int(self._table["line"][row].as_py())
+    def __getitem__(self, index: int) -> EncodedRow:
+        ids, labels, weights, positions = (
+            np.asarray(self._table[name][index].values) for name in COLUMNS
+        )
+        return EncodedRow(ids, labels, weights, positions, int(self._table["line"][index].as_py()))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from antiphon.encode._example import IGNORE, TrainingExample
 from antiphon.encode._numpy import np
-from antiphon.encode._shards import EncodedRow
+from antiphon.encode._rows import EncodedRow
 from antiphon.messages import Conversation
 
 if TYPE_CHECKING:

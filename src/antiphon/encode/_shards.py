@@ -19,16 +19,15 @@ from __future__ import annotations
 import json
 import os
 import struct
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from antiphon.encode._arrow_shards import COLUMNS, ArrowShard, arrow_bytes, arrow_note
 from antiphon.encode._numpy import np
+from antiphon.encode._rows import EncodedRow, JoinedRows
 from antiphon.errors import DataError
 
 if TYPE_CHECKING:
@@ -42,25 +41,6 @@ ShardKind = Literal["safetensors", "parquet", "arrow"]
 INDEX = "index.json"
 _DTYPES = {"I32": "<i4", "I64": "<i8", "F32": "<f4"}
 _NAMES = {spelled: name for name, spelled in _DTYPES.items()}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class EncodedRow:
-    """One row as trainers read it; shape ``(T,)`` each."""
-
-    input_ids: Array
-    """The tokens."""
-    labels: Array
-    """The token, or -100 where it is not trained."""
-    loss_weights: Array
-    """How much each token counts."""
-    position_ids: Array
-    """Place of each token in its example."""
-    line: int
-    """The line of the source."""
-
-    def __len__(self) -> int:
-        return len(self.input_ids)
 
 
 @dataclass(slots=True)
@@ -112,7 +92,7 @@ def _flat(arrays: Sequence[Array], dtype: str) -> Array:
     return np.concatenate(arrays).astype(dtype) if arrays else np.zeros(0, dtype)
 
 
-class EncodedRows(Sequence[EncodedRow]):
+class EncodedRows(JoinedRows):
     """The rows of a directory of shards, mapped from disk when they are read.
 
     Args:
@@ -123,31 +103,10 @@ class EncodedRows(Sequence[EncodedRow]):
     """
 
     def __init__(self, directory: Path | str) -> None:
-        self._directory = Path(directory)
-        self.info = read_index(self._directory)
+        directory = Path(directory)
+        self.info = read_index(directory)
         """What ``index.json`` says: how the rows were made and what they hold."""
-        self._shards = [_open(self._directory / s["file"]) for s in self.info["shards"]]
-        self._ends = [*accumulate(map(len, self._shards))]
-
-    def __len__(self) -> int:
-        return self._ends[-1] if self._ends else 0
-
-    @overload
-    def __getitem__(self, index: int) -> EncodedRow: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[EncodedRow]: ...
-    def __getitem__(self, index: int | slice) -> EncodedRow | list[EncodedRow]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        place = index + len(self) if index < 0 else index
-        if not 0 <= place < len(self):
-            raise IndexError(f"row {index} of {len(self)}")
-        which = bisect_right(self._ends, place)
-        return _row(*self._shards[which][place - (self._ends[which - 1] if which else 0)])
-
-    def __iter__(self) -> Iterator[EncodedRow]:
-        for shard in self._shards:
-            yield from (_row(*shard[i]) for i in range(len(shard)))
+        super().__init__([_open(directory / shard["file"]) for shard in self.info["shards"]])
 
 
 def _open(path: Path) -> _Shard | ArrowShard:
@@ -165,14 +124,10 @@ class _Shard:
     def __len__(self) -> int:
         return len(self._arrays["lines"])
 
-    def __getitem__(self, row: int) -> tuple[list[Array], int]:
-        span = slice(self._starts[row], self._starts[row + 1])
-        return [self._arrays[name][span] for name in COLUMNS], int(self._arrays["lines"][row])
-
-
-def _row(columns: Sequence[Array], line: int) -> EncodedRow:
-    ids, labels, weights, positions = columns
-    return EncodedRow(ids, labels, weights, positions, line)
+    def __getitem__(self, index: int) -> EncodedRow:
+        span = slice(self._starts[index], self._starts[index + 1])
+        ids, labels, weights, positions = (self._arrays[name][span] for name in COLUMNS)
+        return EncodedRow(ids, labels, weights, positions, int(self._arrays["lines"][index]))
 
 
 def read_index(directory: Path) -> dict[str, Any]:

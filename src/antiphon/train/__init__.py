@@ -15,7 +15,6 @@ from antiphon.train._collate import Collator
 from antiphon.train._gguf import Architecture, export_adapter, write_adapter
 from antiphon.train._gguf_model import GgufType, export_model
 from antiphon.train._held_out import HeldOutRow, held_out_rows, measure
-from antiphon.train._join import JoinedRows
 from antiphon.train._rollouts import (
     Rollout,
     Turn,
@@ -38,7 +37,6 @@ __all__ = [
     "Drift",
     "GgufType",
     "HeldOutRow",
-    "JoinedRows",
     "PairCollator",
     "Rollout",
     "TokenAudit",
