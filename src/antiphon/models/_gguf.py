@@ -7,7 +7,7 @@ probability, and the exact text.  Nothing is encoded a second time.
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -15,10 +15,11 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from antiphon.formats import Format
-from antiphon.messages import Conversation, JsonObject, TokenLogprob, Usage
+from antiphon.messages import Conversation, JsonObject
 from antiphon.models._formatted import FormatReader, Prompt, marks_of, prompt_of
-from antiphon.models._llama import Engine, EngineKey, Sampled, acquire, release
+from antiphon.models._llama import Engine, EngineKey, acquire, release
 from antiphon.models._model import Model, ModelOutput, ModelSettings
+from antiphon.models._sampling import Emit, outputs_of, sample_in
 
 
 class GgufModel:
@@ -80,30 +81,16 @@ class GgufModel:
         started = perf_counter()
         engine = await self._loaded()
         reader = FormatReader(prompt, Path(engine.key.path).name)
-        generation = _Generation(engine, prompt)
-        first: float | None = None
-        last = Sampled("")
-        tokens: list[TokenLogprob] = []
-        try:
-            async with aclosing(generation.events()) as events:
-                async for last in events:
-                    tokens.extend(last.tokens)
-                    for delta in reader.feed(last.text):
-                        if first is None:
-                            first = perf_counter() - started
-                        yield delta
-        finally:
-            generation.stop()
-        usage = Usage(last.n_prompt, last.n_written, last.n_cached, n_requests=1)
-        rest, completion = reader.finish(
-            "length" if last.finish == "length" else "stop",
-            usage,
-            prompt_ids=tuple(generation.prompt_ids),
-            tokens=tuple(tokens),
-        )
-        for delta in rest:
-            yield delta
-        yield replace(completion, time_to_first_token=first, duration=perf_counter() - started)
+        prompt_ids: list[int] = []
+
+        def sample(emit: Emit) -> None:
+            prompt_ids.extend(engine.tokenize(prompt.rendered))
+            engine.generate(prompt_ids, _options(prompt, engine), emit)
+
+        events = sample_in(engine.threads, sample)
+        async with aclosing(outputs_of(events, reader, prompt_ids, started)) as outputs:
+            async for output in outputs:
+                yield output
 
     async def count_tokens(self, conversation: Conversation, settings: ModelSettings) -> int:
         """How many tokens a conversation's prompt has.
@@ -133,46 +120,6 @@ class GgufModel:
         with self._lock:
             if self._engine is None:
                 self._engine = acquire(key)
-
-
-class _Generation:
-    """One call of `Engine.generate` in a thread, seen from the event loop."""
-
-    def __init__(self, engine: Engine, prompt: Prompt) -> None:
-        self._engine = engine
-        self._prompt = prompt
-        self._stopped = threading.Event()
-        self._events: asyncio.Queue[Sampled | None] = asyncio.Queue()
-        self._loop = asyncio.get_running_loop()
-        self.prompt_ids: list[int] = []
-
-    async def events(self) -> AsyncGenerator[Sampled, None]:
-        """The events as they are sampled; raises what the engine raised."""
-        done = self._loop.run_in_executor(self._engine.threads, self._run)
-        done.add_done_callback(self._end)
-        while (event := await self._events.get()) is not None:
-            yield event
-        await done
-
-    def _end(self, done: "asyncio.Future[None]") -> None:
-        if not done.cancelled():
-            done.exception()  # seen, also where nobody waits any more
-        self._events.put_nowait(None)
-
-    def stop(self) -> None:
-        """Sample no more; the thread ends with its current token."""
-        self._stopped.set()
-
-    def _run(self) -> None:
-        if self._stopped.is_set():
-            return
-        self.prompt_ids = self._engine.tokenize(self._prompt.rendered)
-        self._engine.generate(self.prompt_ids, _options(self._prompt, self._engine), self._emit)
-
-    def _emit(self, event: Sampled) -> bool:
-        if not self._stopped.is_set():
-            self._loop.call_soon_threadsafe(self._events.put_nowait, event)
-        return self._stopped.is_set()
 
 
 def _options(prompt: Prompt, engine: Engine) -> JsonObject:

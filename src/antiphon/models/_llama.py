@@ -32,7 +32,8 @@ from antiphon.errors import (
     UsageError,
 )
 from antiphon.formats import Piece, Rendered
-from antiphon.messages import JsonObject, TokenLogprob, json_bytes
+from antiphon.messages import JsonObject, json_bytes
+from antiphon.models._sampling import Emit, Sampled
 from antiphon.models._wire import token_of
 
 N_SLOTS = 4
@@ -51,24 +52,6 @@ class EngineKey:
     """Tokens of context that all requests share."""
     n_threads: int = 0
     """Threads to compute with; 0: as many cores as are idle."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sampled:
-    """One event of a generation."""
-
-    text: str
-    """New text; may be empty while a character or a stop text is incomplete."""
-    tokens: tuple[TokenLogprob, ...] = ()
-    """The tokens sampled since the last event."""
-    finish: str = ""
-    """``stop`` or ``length`` with the last event."""
-    n_prompt: int = 0
-    """Tokens of the prompt, with the last event."""
-    n_cached: int = 0
-    """Of these, the tokens that were not computed again, with the last event."""
-    n_written: int = 0
-    """Tokens that were sampled, with the last event."""
 
 
 class Engine:
@@ -123,9 +106,7 @@ class Engine:
             != len(self._tokens_of(text, special=False))
         )
 
-    def generate(
-        self, prompt: list[int], options: JsonObject, emit: Callable[[Sampled], bool]
-    ) -> None:
+    def generate(self, prompt: list[int], options: JsonObject, emit: Emit) -> None:
         """Sample a continuation; blocks until it is over.
 
         Args:
@@ -339,9 +320,7 @@ def _sampled(event: JsonObject, text_of: Callable[[int], str]) -> Sampled:
         choice.get("text") or "",
         tuple(replace(token_of(e), text=_token_text(e, text_of)) for e in entries),
         choice.get("finish_reason") or "",
-        n_prompt=usage.get("prompt_tokens", 0),
-        n_cached=details.get("cached_tokens", 0),
-        n_written=usage.get("completion_tokens", 0),
+        details.get("cached_tokens", 0),
     )
 
 

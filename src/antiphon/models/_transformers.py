@@ -11,31 +11,23 @@ import importlib
 import inspect
 import json
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
-from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
 from antiphon.errors import ContextLengthError, MissingExtraError, ModelNotFoundError, clip
 from antiphon.formats import Format, Rendered
-from antiphon.messages import Conversation, TokenLogprob, Usage
+from antiphon.messages import Conversation, TokenLogprob
 from antiphon.models._formatted import FormatReader, Prompt, prompt_of
 from antiphon.models._model import Model, ModelOutput, ModelSettings
+from antiphon.models._sampling import Emit, Sampled, outputs_of, sample_in
 from antiphon.models._stops import StopScanner
 
 DEFAULT_MAX_TOKENS = 1024
 _UNFINISHED = "\ufffd"  # what an incomplete character is decoded to
-
-
-@dataclass(frozen=True, slots=True)
-class _Sampled:
-    text: str
-    token: TokenLogprob | None
-    finish: str = ""
-    n_cached: int = 0
 
 
 class TransformersModel:
@@ -88,27 +80,17 @@ class TransformersModel:
         started = perf_counter()
         engine = await asyncio.to_thread(self._loaded)
         reader = FormatReader(prompt, self._name)
-        first: float | None = None
-        tokens: list[TokenLogprob] = []
         prompt_ids = engine.tokenize(prompt.rendered)
-        last = _Sampled("", None)
-        async with aclosing(_events(engine, prompt_ids, prompt)) as events:
-            async for last in events:
-                if last.token is not None:
-                    tokens.append(last.token)
-                for delta in reader.feed(last.text):
-                    if first is None:
-                        first = perf_counter() - started
-                    yield delta
-        rest, completion = reader.finish(
-            "length" if last.finish == "length" else "stop",
-            Usage(len(prompt_ids), len(tokens), last.n_cached, n_requests=1),
-            prompt_ids=tuple(prompt_ids),
-            tokens=tuple(tokens),
-        )
-        for delta in rest:
-            yield delta
-        yield replace(completion, time_to_first_token=first, duration=perf_counter() - started)
+
+        def sample(emit: Emit) -> None:
+            for event in engine.sample(prompt_ids, prompt):
+                if emit(event):
+                    return
+
+        events = sample_in(engine.threads, sample)
+        async with aclosing(outputs_of(events, reader, prompt_ids, started)) as outputs:
+            async for output in outputs:
+                yield output
 
     async def count_tokens(self, conversation: Conversation, settings: ModelSettings) -> int:
         """How many tokens a conversation's prompt has.
@@ -132,33 +114,6 @@ class TransformersModel:
             if self._engine is None:
                 self._engine = _Engine(*self._load(self._name))
             return self._engine
-
-
-async def _events(
-    engine: "_Engine", prompt_ids: list[int], prompt: Prompt
-) -> AsyncGenerator[_Sampled, None]:
-    """What is sampled in the engine's thread, as it comes."""
-    loop = asyncio.get_running_loop()
-    events: asyncio.Queue[_Sampled | None] = asyncio.Queue()
-    stopped = threading.Event()
-
-    def sample() -> None:
-        for event in engine.sample(prompt_ids, prompt, stopped):
-            loop.call_soon_threadsafe(events.put_nowait, event)
-
-    def end(done: "asyncio.Future[None]") -> None:
-        if not done.cancelled():
-            done.exception()  # seen, also where nobody waits any more
-        events.put_nowait(None)
-
-    done = loop.run_in_executor(engine.threads, sample)
-    done.add_done_callback(end)
-    try:
-        while (event := await events.get()) is not None:
-            yield event
-        await done
-    finally:
-        stopped.set()
 
 
 def _from_pretrained(name: str) -> tuple[Any, Any]:
@@ -210,10 +165,8 @@ class _Engine:
                 ids.extend(self._engine.encode(text, add_special_tokens=False).ids)
         return ids
 
-    def sample(
-        self, prompt_ids: list[int], prompt: Prompt, stopped: threading.Event
-    ) -> Iterator[_Sampled]:
-        """Sample until an end, a limit, or until it is stopped."""
+    def sample(self, prompt_ids: list[int], prompt: Prompt) -> Iterator[Sampled]:
+        """Sample until an end or a limit, a token at a time."""
         torch = _module("torch")
         settings = prompt.settings
         limit = settings.max_tokens or DEFAULT_MAX_TOKENS
@@ -232,18 +185,16 @@ class _Engine:
         waiting = prompt_ids[n_cached:]
         with torch.inference_mode():
             for n in range(limit):
-                if stopped.is_set():
-                    return
                 id, logprobs = choose(self._next_logits(waiting))
                 token = self._token(id, logprobs, settings.logprobs or 0)
                 if id in ends:
-                    yield _Sampled(scanner.finish() or "", token, "stop", n_cached)
+                    yield Sampled(scanner.finish() or "", (token,), "stop", n_cached)
                     return
                 shown = scanner.feed(text.add(id))
                 finish = "stop" if scanner.stopped else "length" if n + 1 == limit else ""
                 if finish == "length":
                     shown += scanner.feed(text.finish()) + scanner.finish()
-                yield _Sampled(shown, token, finish, n_cached)
+                yield Sampled(shown, (token,), finish, n_cached)
                 if finish:
                     return
                 waiting = [id]
