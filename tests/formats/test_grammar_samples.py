@@ -1,22 +1,16 @@
-"""What a family's grammar may write is read as calls that fit their schemas.
-
-Texts are drawn with llguidance's own matcher: at each step one of the tokens that it allows.  The
-tokens are single bytes and the grammar's own literals, so that a walk comes to an end.
-"""
+"""What a family's grammar may write is read as calls that fit their schemas."""
 
 import random
-from collections.abc import Iterator
-from typing import Any, cast
+from typing import cast
 
 import jsonschema
 import pytest
 
 from antiphon.formats import Format, Start
-from antiphon.formats._grammar import Alt, Lit, Node, Rep, Seq, Texts
+from antiphon.formats._grammar import Texts
 from antiphon.messages import Message, ToolSpec
 from formats.format_cases import VARIANTS, parse, variant
-
-llguidance = pytest.importorskip("llguidance")
+from formats.walker import Walker
 
 BOOK = ToolSpec(
     "book",
@@ -39,80 +33,6 @@ BOOK = ToolSpec(
     },
 )
 TOOLS = (BOOK, ToolSpec("ping", "Answer."))
-_END = 256
-_MOST = 400  # steps of a walk
-
-
-class _Vocabulary:
-    """Single bytes, an end, and some texts."""
-
-    eos_token_id = _END
-    bos_token_id = None
-    special_token_ids = (_END,)
-
-    def __init__(self, texts: list[str]) -> None:
-        self.tokens = (
-            *(bytes([i]) for i in range(256)),
-            b"<end>",
-            *(text.encode() for text in texts),
-        )
-
-    def __call__(self, text: bytes | str) -> list[int]:
-        return list(text if isinstance(text, bytes) else text.encode())
-
-
-def _literals(node: Node) -> Iterator[str]:
-    match node:
-        case Lit(text):
-            yield text
-        case Seq(parts) | Alt(parts):
-            for part in parts:
-                yield from _literals(part)
-        case Rep(inner):
-            yield from _literals(inner)
-        case _:
-            pass
-
-
-class _Walker:
-    """Draws texts of one grammar."""
-
-    def __init__(self, grammar: Texts) -> None:
-        found = {text for node in grammar.rules.values() for text in _literals(node)}
-        vocabulary = _Vocabulary(sorted(text for text in found if len(text) > 1))
-        self.tokens = vocabulary.tokens
-        tokenizer: Any = llguidance.LLTokenizer(llguidance.TokenizerWrapper(vocabulary))
-        self._matcher: Any = llguidance.LLMatcher(
-            tokenizer, grammar.to_lark(specials=frozenset[str]())
-        )
-        assert not self._matcher.get_error()
-
-    def text(self, rng: random.Random) -> str | None:
-        """A text that the grammar accepts; ``None`` if the walk does not end."""
-        self._matcher.reset()
-        written: list[bytes] = []
-        for _ in range(_MOST):
-            allowed = self._allowed()
-            ends = _END in allowed
-            if ends and (len(allowed) == 1 or rng.random() < 0.2):
-                return b"".join(written).decode()
-            token = self._one_of([t for t in allowed if t != _END], rng)
-            assert self._matcher.consume_token(token)
-            written.append(self.tokens[token])
-        return None
-
-    def _allowed(self) -> list[int]:
-        mask: bytes = self._matcher.compute_bitmask()
-        return [t for t in range(len(self.tokens)) if mask[t >> 3] >> (t & 7) & 1]
-
-    def _one_of(self, allowed: list[int], rng: random.Random) -> int:
-        literals = [t for t in allowed if t > _END]
-        closing = [t for t in allowed if t < 128 and chr(t) in "\"'}])\n"]
-        ascii = [t for t in allowed if 32 <= t < 127]
-        for choice, chance in ((literals, 0.4), (closing, 0.3), (ascii, 0.9)):
-            if choice and rng.random() < chance:
-                return rng.choice(choice)
-        return rng.choice(allowed)
 
 
 def _read(fmt: Format, text: str, start: Start) -> Message:
@@ -141,7 +61,7 @@ NAMES = [
 @pytest.mark.parametrize("name", NAMES)
 def test_what_a_grammar_writes_is_read_as_calls_that_fit(name: str, choice: str) -> None:
     fmt = variant(name)
-    walker = _Walker(cast("Texts", fmt.grammar(TOOLS, choice=choice)))
+    walker = Walker(cast("Texts", fmt.grammar(TOOLS, choice=choice)))
     rng = random.Random(name + choice)
     n_drawn = 0
 

@@ -11,7 +11,7 @@ import pytest
 from antiphon.errors import RenderError, UnknownNameError, UsageError
 from antiphon.formats import Format, get_format
 from antiphon.formats._react import React
-from antiphon.messages import Conversation, Message, ToolCall, ToolSpec
+from antiphon.messages import Conversation, JsonObject, Message, ToolCall, ToolSpec
 from formats.format_cases import VARIANTS, conversations, variant, written
 
 llguidance = pytest.importorskip("llguidance")
@@ -250,3 +250,45 @@ def test_an_answer_is_held_to_a_schema_and_calls_stay_possible(name: str) -> Non
     assert not accepts(alone, "three")
     assert accepts(beside, '{"n": 3}')
     assert accepts(beside, call)
+
+
+@pytest.mark.parametrize(
+    ("answer", "right", "wrong"),
+    [
+        ({"type": "string", "pattern": "^[^x]+$"}, ['"a\\"b\\n"', '"é"'], ['"x"', '"\n"', '""']),
+        ({"type": "string", "pattern": '^["a]$'}, ['"\\""', '"a"'], ['"b"']),
+        ({"type": "array", "items": {"const": 1}, "maxItems": 1}, ["[]", "[1]"], ["[1, 1]"]),
+        (
+            {"type": "array", "prefixItems": [{"const": 1}, {"const": 2}]},
+            ["[]", "[1]", "[1, 2]"],
+            ["[2]", "[1, 2, 3]"],
+        ),
+        (
+            {"type": "array", "prefixItems": [{"const": 1}], "items": {"const": 2}, "minItems": 2},
+            ["[1, 2]", "[1, 2, 2]"],
+            ["[]", "[1]", "[1, 1]"],
+        ),
+        ("yes|no( #[0-9]{1,2})?", ["yes", "no", "no #12"], ["yes ", "no #", "no #123", ""]),
+        ('say "[^"\n]*"', ['say "a\\b"', 'say ""'], ['say "\n"', "say"]),
+    ],
+)
+def test_an_answer_is_held_to_a_schema_or_a_pattern(
+    answer: "JsonObject | str", right: list[str], wrong: list[str]
+) -> None:
+    lark = get_format("qwen2_5").grammar((), answer=answer).to_lark()
+
+    assert [text for text in right if not accepts(lark, text)] == []
+    assert [text for text in wrong if accepts(lark, text)] == []
+
+
+def test_a_pattern_that_no_grammar_holds_is_refused() -> None:
+    with pytest.raises(UsageError, match="look-around"):
+        get_format("qwen2_5").grammar((), answer="(?=a)a")
+
+
+def test_what_is_repeated_a_counted_number_of_times_is_a_rule_in_gbnf() -> None:
+    """llama.cpp refuses to write out large groups many times."""
+    schema: JsonObject = {"type": "string", "pattern": "^(?:(?:ab){1,40}|c){0,200}$"}
+    gbnf = get_format("qwen2_5").grammar((), answer=schema).to_gbnf()
+
+    assert re.findall(r"(\S*)\{\d+,\d+\}", gbnf) == ["each", "each1"]

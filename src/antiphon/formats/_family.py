@@ -69,7 +69,7 @@ class Family:
         choice: ToolChoice = "auto",
         parallel: bool = True,
         start: Start = "content",
-        answer: "JsonObject | None" = None,
+        answer: "JsonObject | str | None" = None,
     ) -> Grammar:
         """What constrained decoding may write. See `Format.grammar`."""
         return grammar_of(self, tools, choice=choice, parallel=parallel, start=start, answer=answer)

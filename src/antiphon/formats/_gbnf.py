@@ -36,6 +36,7 @@ class _Gbnf:
         self.split = re.compile("(" + ("|".join(map(re.escape, marks)) or r"(?!)") + ")")
         self.extra: list[str] = []
         self.free: dict[Free, str] = {}
+        self.counted: dict[Node, str] = {}
 
     def write(self, grammar: Texts) -> str:
         lines = [f"{name} ::= {self.node(node, top=True)}" for name, node in grammar.rules.items()]
@@ -56,12 +57,21 @@ class _Gbnf:
                 text = " | ".join(self.node(option) for option in node.options)
                 return text if top else f"({text})"
             case Rep():
-                inner = self.node(node.node)
-                if isinstance(node.node, Rep | Lit):
-                    inner = f"({inner})"
-                return inner + _times(node)
+                return self.repeated(node) + _times(node)
             case Free():
                 return self.free_text(node)
+
+    def repeated(self, node: Rep) -> str:
+        """What is repeated; as a rule where it is counted, as llama.cpp writes it out that often
+        and refuses to write out much."""
+        inner = node.node
+        if isinstance(inner, Chars | Ref) or (node.least, node.most) in _UNCOUNTED:
+            text = self.node(inner)
+            return f"({text})" if isinstance(inner, Rep | Lit) else text
+        if inner not in self.counted:
+            self.counted[inner] = name = f"each{len(self.counted) or ''}"
+            self.extra.append(f"{name} ::= {self.node(inner, top=True)}")
+        return self.counted[inner]
 
     def literal(self, text: str) -> str:
         parts = [
@@ -77,6 +87,9 @@ class _Gbnf:
             self.free[node] = name
             self.extra += _automaton(node, name)
         return self.free[node]
+
+
+_UNCOUNTED = {(0, None), (1, None), (0, 1), (1, 1)}
 
 
 def _times(node: Rep) -> str:

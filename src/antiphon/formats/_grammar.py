@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol, TypeAlias
 
-from antiphon.errors import UnknownNameError, UsageError
+from antiphon.errors import UnknownNameError, UsageError, clip
 from antiphon.messages import JsonObject, ToolSpec, dump_json
 
 
@@ -326,13 +326,14 @@ def grammar_of(
     choice: str,
     parallel: bool,
     start: str,
-    answer: "JsonObject | None" = None,
+    answer: "JsonObject | str | None" = None,
 ) -> Texts:
     """The grammar of one assistant message. See `Format.grammar`.
 
     Raises:
         UnknownNameError: `choice` names no tool on offer.
-        UsageError: A call is required and there are no tools.
+        UsageError: A call is required and there are no tools, or the answer's pattern cannot be
+            held.
     """
     form = format.call_form
     offered = list(tools)
@@ -368,11 +369,30 @@ def grammar_of(
     return Texts({"root": root} | rules.rules, specials, tuple(rules.unheld))
 
 
-def _answer(schema: JsonObject, rules: Rules) -> Node:
-    """JSON text that fits a schema, in place of free text."""
+def _answer(answer: "JsonObject | str", rules: Rules) -> Node:
+    """JSON text that fits a schema, or text that matches a pattern, in place of free text."""
+    from antiphon.formats._pattern import pattern_node
     from antiphon.formats._schema_grammar import SchemaMaker
 
-    return rules.add("answer", SchemaMaker(schema, rules, "answer").node(schema, ""))
+    if not isinstance(answer, str):
+        return rules.add("answer", SchemaMaker(answer, rules, "answer").node(answer, ""))
+    node = pattern_node(f"^(?:{answer})$", quoted=False)
+    if node is None:
+        raise UsageError(f"no grammar holds the pattern {clip(answer)}; use no look-around")
+    return rules.add("answer", _unnested(node, rules))
+
+
+def _unnested(node: Node, rules: Rules) -> Node:
+    """A node whose repeated parts are rules, as engines refuse what is nested deeply."""
+    match node:
+        case Seq(parts):
+            return Seq(tuple(_unnested(part, rules) for part in parts))
+        case Alt(options):
+            return Alt(tuple(_unnested(option, rules) for option in options))
+        case Rep(inner, least, most) if isinstance(inner, Seq | Alt | Rep):
+            return Rep(rules.add("part", _unnested(inner, rules)), least, most)
+        case _:
+            return node
 
 
 def calls_of(form: CallForm, tools: Sequence[ToolSpec], *, n: int) -> Texts:

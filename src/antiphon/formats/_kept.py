@@ -82,7 +82,7 @@ class Kept:
         choice: ToolChoice = "auto",
         parallel: bool = True,
         start: Start = "content",
-        answer: "JsonObject | None" = None,
+        answer: "JsonObject | str | None" = None,
     ) -> Grammar:
         """What constrained decoding may write. See `Format.grammar`."""
         return self.of.grammar(tools, choice=choice, parallel=parallel, start=start, answer=answer)

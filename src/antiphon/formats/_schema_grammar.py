@@ -1,7 +1,8 @@
 """JSON Schema as a grammar of JSON text, spaced as `dump_json` writes it.
 
 Held: types, enum, const, required and optional properties in the schema's order, nested objects,
-arrays with their bounds, anyOf, oneOf, allOf of objects, ``$ref`` (recursive too), string lengths
+arrays with their bounds and with items
+of several schemas, anyOf, oneOf, allOf of objects, ``$ref`` (recursive too), string lengths
 up to `MAX_LENGTH`, patterns without look-around or back references, and the sign of numbers.  What
 is not held is listed by path in `Rules.unheld`, so that checking the arguments stays somebody's
 task.
@@ -206,19 +207,37 @@ class SchemaMaker:
         """An array with bounds."""
         self.check_all(schema, path, {"items", "minItems", "maxItems", "prefixItems"})
         prefix = cast("Sequence[Any]", schema.get("prefixItems") or ())
-        if prefix:
-            items = [self.node(item, f"{path}[{i}]") for i, item in enumerate(prefix)]
-            return seq("[", self.margin, *_joined(items, self.comma), self.margin, "]")
-        item = self.node(schema.get("items", {}), f"{path}[]")
         least = int(schema.get("minItems") or 0)
         most = schema.get("maxItems")
+        if prefix:
+            return self.listed(prefix[:most], schema.get("items", False), path, least, most)
+        item = self.node(schema.get("items", {}), f"{path}[]")
         if most == 0:
             return Lit("[]")
-        more = Rep(
-            seq(self.comma, item), max(least - 1, 0), None if most is None else int(most) - 1
-        )
+        more = self.further(item, least - 1, None if most is None else int(most) - 1)
         full = seq("[", self.margin, item, more, self.margin, "]")
         return full if least else alt(Lit("[]"), full)
+
+    def listed(
+        self, prefix: Sequence[Any], items: Any, path: str, least: int, most: int | None
+    ) -> Node:
+        """An array of which each item has a schema of its own, and more where `items` allows it."""
+        n, end = len(prefix), seq(self.margin, "]")
+        tail = end
+        if items is not False:
+            item = self.node(items, f"{path}[]")
+            tail = seq(self.further(item, least - n, None if most is None else most - n), end)
+        for i in reversed(range(n)):
+            item = self.node(prefix[i], f"{path}[{i}]")
+            tail = seq(self.comma if i else self.margin, item, tail)
+            if i >= least:
+                tail = alt(tail, end if i else Lit("]"))
+            tail = self.rule(f"{self.tool}{path}.{i}", tail)
+        return seq("[", tail)
+
+    def further(self, item: Node, least: int, most: int | None) -> Node:
+        """Items behind others."""
+        return EMPTY if most == 0 else Rep(seq(self.comma, item), max(least, 0), most)
 
     def string(self, schema: Mapping[str, Any], path: str) -> Node:
         """A string with bounds or a pattern."""
@@ -308,13 +327,6 @@ class IndentedMaker(SchemaMaker):
     value_rule = "indented-value"
     margin = seq("\n", Rep(Chars(((" ", " "),))))
     comma = seq(",", margin)
-
-
-def _joined(items: Sequence[Node], comma: Node | str) -> list[Node]:
-    joined: list[Node] = []
-    for item in items:
-        joined += [seq(comma), item] if joined else [item]
-    return joined
 
 
 def _merged(base: Mapping[str, Any], option: Any) -> dict[str, Any]:

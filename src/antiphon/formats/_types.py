@@ -230,7 +230,7 @@ class Format(Protocol):
         choice: ToolChoice = "auto",
         parallel: bool = True,
         start: Start = "content",
-        answer: "JsonObject | None" = None,
+        answer: "JsonObject | str | None" = None,
     ) -> Grammar:
         """What constrained decoding may write.
 
@@ -240,6 +240,7 @@ class Format(Protocol):
             tool's name.
             parallel: Whether more than one call may be written.
             start: Where the prompt left off.
-            answer: A JSON Schema that an answer without calls must fit, where text will not do.
+            answer: What an answer without calls must be, where any text will not do: JSON that fits
+            this JSON Schema, or text that matches this regular expression.
         """
         ...
