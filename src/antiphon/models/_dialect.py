@@ -118,5 +118,6 @@ def sampling_of(settings: ModelSettings) -> JsonObject:
         "tool_choice": None if settings.tool_choice == "auto" else settings.tool_choice,
         "constrain": settings.constrain,
         "response_schema": settings.response_schema,
+        "response_pattern": settings.response_pattern,
     }
     return {k: v for k, v in asked.items() if v is not None} | settings.extra

@@ -37,6 +37,11 @@ class FallbackModel:
         """The specs of all models, joined by ``|``."""
         return "|".join(model.spec for model in self._models)
 
+    @property
+    def default_max_tokens(self) -> int | None:
+        """The preferred model's, where it is held to grammars of ours."""
+        return getattr(self._models[0], "default_max_tokens", None)
+
     async def stream(
         self, conversation: Conversation, settings: ModelSettings | None = None
     ) -> AsyncIterator[ModelOutput]:

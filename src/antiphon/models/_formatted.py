@@ -10,6 +10,7 @@ from antiphon.messages import (
     Conversation,
     Delta,
     InvalidToolCall,
+    JsonObject,
     Message,
     StopReason,
     TokenLogprob,
@@ -47,7 +48,7 @@ class Prompt:
     def is_held(self) -> bool:
         """Whether decoding is to be held to a grammar: it is wanted, and there is something to
         call or the answer may not be any text."""
-        wanted = self.conversation.tools or self.settings.response_schema
+        wanted = self.conversation.tools or self._answer
         return self.settings.constrain is not False and bool(wanted)
 
     def grammar(self) -> Grammar | None:
@@ -59,8 +60,25 @@ class Prompt:
             choice=self.settings.tool_choice,
             parallel=self.settings.parallel_tool_calls,
             start=self.rendered.start,
-            answer=self.settings.response_schema,
+            answer=self._answer,
         )
+
+    @property
+    def _answer(self) -> "JsonObject | str | None":
+        return self.settings.response_schema or self.settings.response_pattern
+
+
+def tokens_under_grammar(model: object, settings: ModelSettings) -> int | None:
+    """How long an answer may be that is held to a grammar of ours; ``None`` where none is held.
+
+    Args:
+        model: Any model; those that are held say how long their answers are by default.
+        settings: How it is asked.
+    """
+    default: int | None = getattr(model, "default_max_tokens", None)
+    if default is None or settings.constrain is False:
+        return None
+    return settings.max_tokens or default
 
 
 def marks_of(grammar: Grammar) -> frozenset[str]:

@@ -59,6 +59,11 @@ class GgufModel:
         """The family that renders and parses."""
         return self._format
 
+    @property
+    def default_max_tokens(self) -> int:
+        """How long an answer may be where a request does not say, in tokens."""
+        return self._defaults.max_tokens or 1024
+
     async def load(self) -> None:
         """Load the file now instead of with the first request.
 

@@ -55,6 +55,9 @@ class ModelSettings:
     to send.  A model that does not know the difference streams."""
     extra: JsonObject = field(default_factory=dict[str, JsonValue])
     """Further fields of the request, sent as they are."""
+    response_pattern: str | None = None
+    """A regular expression that all of an answer without calls must match; held where decoding is
+    held to a grammar of ours, unknown elsewhere."""
 
 
 class Model(Protocol):

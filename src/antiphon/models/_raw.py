@@ -20,7 +20,14 @@ from antiphon.models._dialect import Request
 from antiphon.models._formatted import Prompt, marks_of, prompt_of
 from antiphon.models._http import Timeouts
 from antiphon.models._model import Model, ModelOutput, ModelSettings
-from antiphon.models._raw_servers import ServerKind, options, path, reader, root_of
+from antiphon.models._raw_servers import (
+    DEFAULT_MAX_TOKENS,
+    ServerKind,
+    options,
+    path,
+    reader,
+    root_of,
+)
 from antiphon.models._remote import Endpoint
 from antiphon.models._retries import RetryPolicy
 
@@ -89,6 +96,12 @@ class RawModel:
     def format(self) -> Format:
         """The family that renders and parses."""
         return self._format
+
+    @property
+    def default_max_tokens(self) -> int | None:
+        """How long an answer may be where a request does not say, in tokens; ``None`` where the
+        server is known to take no grammar."""
+        return None if self._kind in ("ollama", "openai") else DEFAULT_MAX_TOKENS
 
     async def stream(
         self, conversation: Conversation, settings: ModelSettings | None = None

@@ -295,7 +295,22 @@ class RemoteModel:
         Raises:
             ModelError: There is no completion, also not after asking again.
         """
-        request = self._dialect.request(conversation, settings or ModelSettings())
+        settings = settings or ModelSettings()
+        try:
+            async for output in self._outputs(conversation, settings):
+                yield output
+            return
+        except ModelError as error:  # of a schema: before anything was written
+            if settings.constrain or not _refuses_schema(error, settings):
+                raise
+            _log.warning("%s: answers are not held to a schema: %s", self._spec, error)
+        async for output in self._outputs(conversation, replace(settings, response_schema=None)):
+            yield output
+
+    async def _outputs(
+        self, conversation: Conversation, settings: ModelSettings
+    ) -> AsyncGenerator[ModelOutput, None]:
+        request = self._dialect.request(conversation, settings)
         async with aclosing(self._endpoint.ask(request)) as outputs:
             async for output in outputs:
                 yield output
@@ -303,6 +318,19 @@ class RemoteModel:
     async def close(self) -> None:
         """Close the connections of the running event loop."""
         await self._endpoint.close()
+
+
+_SCHEMA_WORDS = ("response_format", "json_schema", "output_config", "output_format", "text.format")
+
+
+def _refuses_schema(error: ModelError, settings: ModelSettings) -> bool:
+    """Whether a server refused a request because it cannot hold an answer to its schema."""
+    refused = type(error) is ModelError and "refused the request" in str(error)
+    return (
+        refused
+        and settings.response_schema is not None
+        and any(word in str(error) for word in _SCHEMA_WORDS)
+    )
 
 
 if TYPE_CHECKING:
