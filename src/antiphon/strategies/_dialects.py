@@ -233,6 +233,8 @@ class RewooReader:
 def _one_input(tool: str, text: str, parameters: Parameters) -> JsonObject:
     """The arguments that one input in brackets stands for."""
     names = list(parameters.get(tool, ()))
+    if not names and not text.strip():
+        return {}
     if text.strip().startswith("{"):
         try:
             whole: Any = json.loads(text)

@@ -51,14 +51,15 @@ class PlanCourse(StrategyCourse):
                 self.pending = tuple(self.executing.waiting)
                 return "pending"
             reason = progress.why_anew()
-            if not reason:
+            more = not reason
+            if more:
                 result = await self._join(may_replan=progress.n_replans < how.max_replans)
                 if not asks_to_replan(result):
                     return await self._ended_with(result)
                 reason = str(result.value)
             if not self._may_plan_anew():
                 return await self._give_up(reason)
-            if not await self.planning.make_plan(reason, anew=True):
+            if not await self.planning.make_plan(reason, anew=True, more=more):
                 return "refused"
 
     def _may_plan_anew(self) -> bool:

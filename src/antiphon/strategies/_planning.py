@@ -5,14 +5,17 @@ are one.
 """
 
 import inspect
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from antiphon.agent import Again, Agent, Guardrail, RunResult
 from antiphon.agent._hooks import Stopped
 from antiphon.errors import PlanError
 from antiphon.events import Event, PlanEvent, ReplanEvent, RetryEvent, TextEvent
+from antiphon.models._formatted import tokens_under_grammar
 from antiphon.strategies._course import StrategyCourse, answered, no_answer_reason
 from antiphon.strategies._executing import Executing
+from antiphon.strategies._held import Room, held
 from antiphon.strategies._plan import Plan
 from antiphon.strategies._progress import Progress
 from antiphon.strategies._prompts import planner_request
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 
 _MAX_REVIEWS = 10
 """How often a person may turn plans down before the run ends as refused."""
+
+_CUT = "The last plan was cut at the token limit; write a shorter one."
 
 
 class Planning:
@@ -42,18 +47,21 @@ class Planning:
         self._progress = progress
         self._executing = executing
         self._how = progress.how
+        self._more = False
 
-    async def make_plan(self, reason: str, *, anew: bool = False) -> bool:
+    async def make_plan(self, reason: str, *, anew: bool = False, more: bool = False) -> bool:
         """Have a valid plan that nobody objects to; whether there is one.
 
         Args:
             reason: Why another plan is needed.
             anew: Whether it is another one.
+            more: Whether further tasks were asked for, so that a plan of none would not do.
 
         Raises:
             PlanError: The planner wrote none.
         """
         progress = self._progress
+        self._more = more
         if anew:
             await self._course.emit(ReplanEvent(reason, progress.n_plans))
         for _ in range(_MAX_REVIEWS):
@@ -90,7 +98,23 @@ class Planning:
         await self._course.emit(PlanEvent("proposed", plan.to_row()))
 
     def _planner(self, *guardrails: Guardrail) -> Agent:
-        return planner_of(self._how, self._offered(), *guardrails)
+        """Who plans, held to what can be carried out as far as its model can be held."""
+        offered = self._offered()
+        planner = planner_of(self._how, offered, *guardrails)
+        settings = planner.settings
+        tokens = tokens_under_grammar(self._course.open_model(planner.model), settings)
+        if settings.response_schema is not None or (tokens is None and planner.tools):
+            return planner  # an outline that a server holds would leave no place for calls
+        room = Room(
+            [item.spec for item in offered],
+            [one.name for one in self._how.agents],
+            known=list(self._progress.known),
+            done=self._progress.done(),
+            min_tasks=int(self._more),
+            max_tasks=self._how.max_tasks,
+            tokens=tokens,
+        )
+        return replace(planner, settings=held(settings, self._how.dialect, room))
 
     def _offered(self) -> list[Tool[..., Any]]:
         """The tools that a planner is told of: all, or those that fit the goal where it is many."""
@@ -134,7 +158,13 @@ class Planning:
             found.append(plan)
             return None
 
-        result = await self._ask(self._planner(Guardrail(check=check, on="output")), reason)
+        planner = self._planner(Guardrail(check=check, on="output"))
+        result = await self._ask(planner, reason)
+        for _ in range(self._how.max_plan_repairs):
+            if result.stop_reason != "token_limit":
+                break
+            await course.emit(PlanEvent("rejected", reason=_CUT))
+            result = await self._ask(planner, f"{reason}\n{_CUT}".strip())
         if result.stop_reason == "refused":
             raise Stopped(result.text)
         if not found or not answered(result):

@@ -167,6 +167,10 @@ class Progress:
         gone = [t for t in self.known.values() if t.id not in plan and t.status != "pending"]
         return replace(plan, tasks=(*gone, *plan.tasks))
 
+    def done(self) -> list[str]:
+        """Ids of completed tasks, in order."""
+        return [task.id for task in self.known.values() if task.status == "completed"]
+
     def due(self) -> list[Task]:
         """The tasks to run now: all of the plan, or, with a plan after each task, the next one."""
         assert self.plan is not None

@@ -48,7 +48,7 @@ def planner_of(
         model=agent.model if given is None else given,
         guardrails=(*(g for g in agent.guardrails if g.on == "input"), *guardrails),
         max_mends=how.max_plan_repairs,
-        settings=agent.settings,
+        settings=replace(agent.settings, response_schema=None, response_pattern=None),
         max_steps=how.max_plan_repairs + 1,
         timeout=agent.timeout,
     )
