@@ -11,7 +11,7 @@ import pytest
 
 from antiphon.errors import RenderError
 from antiphon.formats import Format, Rendered
-from antiphon.messages import Conversation, Message, ToolCall
+from antiphon.messages import Conversation, Message, TextPart, ToolCall
 from formats.format_cases import VARIANTS, variant
 from formats.format_strategies import TOOLS
 
@@ -79,7 +79,12 @@ def test_a_longer_conversation_is_rendered_as_one_never_seen(name: str) -> None:
 
 def test_what_was_written_before_is_taken_over() -> None:
     fmt = variant("qwen2_5")
-    conversation = Conversation(tuple(_messages(random.Random(1), plain=True)), TOOLS)
+    messages = (
+        # with text before its calls, as a call alone is cut out of its turn at each rendering
+        replace(m, parts=(TextPart("I look."),)) if m.tool_calls else m
+        for m in _messages(random.Random(1), plain=True)
+    )
+    conversation = Conversation(tuple(messages), TOOLS)
     longer = conversation.append(Message.user("And then?"))
 
     first, second = fmt.render(conversation), fmt.render(longer)

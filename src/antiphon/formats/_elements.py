@@ -7,6 +7,7 @@ a value ends where the lead and its own closing tag stand.  What a leaf is, is t
 schema.  ``null`` is not written: the element is left out.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -23,6 +24,7 @@ from antiphon.messages import JsonValue, ToolCall, ToolSpec, dump_json
 Emit = Callable[[str], None]
 
 _STRING = frozenset({"string"})
+_PLAIN_KEY = re.compile(r"[A-Za-z_][\w.-]*")
 _ITEM = "item"
 
 
@@ -192,7 +194,8 @@ class Elements:
         parts: list[tuple[str, bool]] = [(f'{self.call} name="', True), (call.name, False)]
         parts.append(('">', True))
         self._write_fields(parts, call.arguments)
-        return [*parts, (f"{self.lead}</invoke>\n", True)]
+        parts.append((f"{self.lead}</invoke>\n", True))
+        return parts
 
     def _write_fields(self, parts: list[tuple[str, bool]], fields: Mapping[str, JsonValue]) -> None:
         for key, value in fields.items():
@@ -210,6 +213,18 @@ class Elements:
             text = value if isinstance(value, str) else dump_json(value)
             parts.append((text, False))
         parts += [(self.lead, True), (f"</{tag}>", False)]
+
+    def doubtful(self, call: ToolCall, spec: ToolSpec | None) -> bool:
+        """Whether a call might be read back as something else, and has to be tried: all but those
+        of strings that the schema knows as such."""
+        if spec is None or not _PLAIN_KEY.fullmatch(call.name):
+            return True
+        for key, value in call.arguments.items():
+            if not isinstance(value, str) or self.lead in value or not _PLAIN_KEY.fullmatch(key):
+                return True
+            if kinds(_field(spec.parameters, key, spec), spec.parameters) != _STRING:
+                return True
+        return False
 
     # What may be written under a grammar.
 

@@ -64,22 +64,36 @@ def write_given(w: Writer, turns: Turns, messages: Sequence[Message], index: int
     if message.role == "system":
         raise w.refuse("a system message must come first; join system messages into one", index)
     if message.role == "user":
+        if not message.images:
+            turns.whole(w, "user", message.text, index)
+            return
         turns.begin(w, "user", index)
         write_content(w, message, index)
         turns.finish(w, "user", index)
         return
-    caller = next((m for m in reversed(messages[:index]) if m.role == "assistant"), None)
-    if caller is None or not (caller.tool_calls or caller.invalid_tool_calls):
+    if not _answers(messages, index):
         raise w.refuse("a result stands behind the call that it answers; there is none", index)
-    if is_first_result(messages, index):
+    is_first, is_last = is_first_result(messages, index), is_last_result(messages, index)
+    if is_first and is_last and not message.images:
+        turns.around(w, "tool", "<response>", message.text, "</response>", index)
+        return
+    if is_first:
         turns.begin(w, "tool", index)
     else:
         w.text("\n", "frame", index)
     w.text("<response>", "frame", index)
     write_content(w, message, index)
     w.text("</response>", "frame", index)
-    if is_last_result(messages, index):
+    if is_last:
         turns.finish(w, "tool", index)
+
+
+def _answers(messages: Sequence[Message], index: int) -> bool:
+    """Whether the last that a model said before a result is a call."""
+    for i in range(index - 1, -1, -1):
+        if messages[i].role == "assistant":
+            return bool(messages[i].tool_calls or messages[i].invalid_tool_calls)
+    return False
 
 
 def write_content(w: Writer, message: Message, index: int) -> None:

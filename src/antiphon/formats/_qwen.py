@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from antiphon.formats._readers import JsonCalls
 from antiphon.formats._render import (
     CHATML,
+    Own,
     Turns,
     Writer,
     call_json,
@@ -14,10 +15,13 @@ from antiphon.formats._render import (
     is_first_result,
     is_last_result,
     of_tools,
+    only_calls,
+    plain_text,
     spec_json,
     with_parts,
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
+from antiphon.formats._types import Author
 from antiphon.messages import ImagePart, Message, ToolSpec
 
 CALL_MARKS = frozenset({"<tool_call>", "</tool_call>"})
@@ -76,6 +80,46 @@ def write_calls(w: Writer, message: Message, index: int, *, after_text: bool) ->
         w.put(invalid_text(message), "written", index)
 
 
+def write_plain(
+    w: Writer,
+    syntax: Syntax,
+    message: Message,
+    index: int,
+    *,
+    before: Own = "",
+    turns: Turns = CHATML,
+) -> bool:
+    """Write the turn of a message that is nothing but text, or nothing but one call.
+
+    Most are; the others, and those whose text has to be read back, are left to the family.
+
+    Args:
+        w: What is written.
+        syntax: The family's table.
+        message: The message.
+        index: Its position.
+        before: What stands before either: a block without reasoning.
+        turns: The family's turns.
+
+    Returns:
+        Whether it was one.
+    """
+    text = plain_text(syntax, message)
+    if text is not None:
+        turns.around(w, "assistant", before, text, "", index)
+        return True
+    calls = only_calls(message)
+    if len(calls) != 1:
+        return False
+    before = f"{before}<tool_call>" if isinstance(before, str) else (*before, _CALL)
+    text = f"\n{call_json(calls[0])}\n"
+    turns.around(w, "assistant", before, text, "</tool_call>", index)
+    return True
+
+
+_CALL: tuple[str, Author] = ("<tool_call>", "written")
+
+
 def as_written(w: Writer, message: Message, index: int) -> Message:
     """A message as the family can write it: reasoning apart from the text, line feeds trimmed."""
     split = inline_reasoning(message)
@@ -90,14 +134,19 @@ def write_result(
     w: Writer, messages: Sequence[Message], index: int, *, turns: Turns = CHATML
 ) -> None:
     """One tool result; a run of them is one user turn."""
-    if is_first_result(messages, index):
+    is_first, is_last = is_first_result(messages, index), is_last_result(messages, index)
+    if is_first and is_last and not messages[index].images:
+        text = messages[index].text
+        turns.around(w, "user", "<tool_response>\n", text, "\n</tool_response>", index)
+        return
+    if is_first:
         turns.begin(w, "user", index)
     else:
         w.text("\n", "frame", index)
     w.put("<tool_response>\n", "frame", index)
     write_content(w, messages[index], index)
     w.put("\n</tool_response>", "frame", index)
-    if is_last_result(messages, index):
+    if is_last:
         turns.finish(w, "user", index)
 
 

@@ -7,12 +7,11 @@ import operator
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 from antiphon.errors import RenderError
 from antiphon.formats._scan import Parser, Syntax
-from antiphon.formats._syntax import suspicious
-from antiphon.formats._types import Author, Rendered, Start, Stretch
+from antiphon.formats._types import Around, Author, Rendered, Start, Stretch
 from antiphon.messages import (
     Conversation,
     ImagePart,
@@ -24,7 +23,13 @@ from antiphon.messages import (
     ToolSpec,
     dump_json,
     indented_json,
+    quoted_json,
 )
+
+Own: TypeAlias = "str | tuple[tuple[str, Author], ...]"
+"""A family's own text: of the author that the place has, or in parts with an author each."""
+Made = TypeVar("Made")
+"""What is made of tools."""
 
 
 @dataclass(slots=True)
@@ -56,8 +61,27 @@ class Writer:
         if text:
             self.pieces.append((text, author, message, self.specials))
 
+    def around(self, frame: Around, text: str, message: int) -> None:
+        """A text, and the family's own around it."""
+        whole = frame.opens + text + frame.closes
+        self.pieces.append((whole, frame.author, message, frame))
+
+    def parts(self, parts: Iterable[tuple[str, bool]], message: int) -> None:
+        """What a model wrote: texts, and whether each is the family's own."""
+        specials = self.specials
+        self.pieces.extend(
+            [(text, "written", message, specials if own else False) for text, own in parts if text]
+        )
+
+    def written(self, since: int) -> str:
+        """What a model wrote of the pieces from one on."""
+        pieces = Rendered(self.pieces[since:]).pieces
+        return "".join([text for text, author, *_ in pieces if author == "written"])
+
     def ends_with(self, text: str) -> bool:
         """Whether the family's own text is the last that was written, and ends so."""
+        if self.pieces and isinstance(self.pieces[-1][3], Around):
+            self.pieces[-1:] = Rendered(self.pieces[-1:]).pieces
         if not self.pieces:
             return False
         last, author, _, _ = self.pieces[-1]
@@ -180,6 +204,10 @@ class Turns:
     """What stands before a turn, by the role."""
     _closes: str = field(init=False, repr=False, compare=False)
     """What stands behind a turn that no model wrote."""
+    _frames: dict[frozenset[str], dict[Hashable, Around]] = field(
+        init=False, repr=False, compare=False
+    )
+    """What stands around a turn's text, by the family's marks, and by the role and what else."""
 
     def __post_init__(self) -> None:
         spelled = {role: role for role in ("system", "user", "assistant", "tool")}
@@ -187,6 +215,7 @@ class Turns:
         opens = {role: self.open.replace("{role}", name) for role, name in spelled.items()}
         object.__setattr__(self, "_opens", opens)
         object.__setattr__(self, "_closes", self.end + self.between)
+        object.__setattr__(self, "_frames", {})
 
     def role(self, role: str) -> str:
         """A role as the family spells it."""
@@ -199,19 +228,68 @@ class Turns:
 
     def finish(self, w: Writer, role: str, message: int | None) -> None:
         """End a turn; an assistant writes the mark itself."""
-        if role == "assistant":
-            w.put(self.end, "written", message)
-            w.text(self.between, "frame", message)
-        else:
-            w.put(self._closes, "frame", message)
+        if role != "assistant":
+            w.pieces.append((self._closes, "frame", message, w.specials))
+            return
+        w.pieces.append((self.end, "written", message, w.specials))
+        if self.between:
+            w.pieces.append((self.between, "frame", message, False))
 
     def whole(self, w: Writer, role: str, text: str, message: int) -> None:
         """A whole turn of text."""
-        self.begin(w, role, message)
-        if text:
-            author = "written" if role == "assistant" else "given"
-            w.pieces.append((text, author, message, False))
-        self.finish(w, role, message)
+        frames = self._frames.get(w.specials)
+        frame = frames.get(role) if frames else None
+        if frame is None:
+            frame = self._framed(w.specials, role, role)
+        w.pieces.append((frame.opens + text + frame.closes, frame.author, message, frame))
+
+    def around(
+        self, w: Writer, role: str, before: Own, text: str, after: Own, message: int
+    ) -> None:
+        """A whole turn of a text between two of the family's own, which are the same each time.
+
+        Args:
+            w: What is written.
+            role: The turn's role.
+            before: What the turn begins with.
+            text: What stands between.
+            after: What the turn ends with.
+            message: The message's position.
+        """
+        frames = self._frames.get(w.specials)
+        key = (role, before, after)
+        frame = frames.get(key) if frames else None
+        if frame is None:
+            frame = self._framed(w.specials, key, role, before, after)
+        w.pieces.append((frame.opens + text + frame.closes, frame.author, message, frame))
+
+    def _framed(
+        self,
+        specials: frozenset[str],
+        key: Hashable,
+        role: str,
+        before: Own = "",
+        after: Own = "",
+    ) -> Around:
+        own: Author = "written" if role == "assistant" else "frame"
+        opens = self._opens.get(role) or self.open.replace("{role}", role)
+        frame = Around(
+            ((opens, "frame"), *_parts(before, own)),
+            "written" if role == "assistant" else "given",
+            (*_parts(after, own), *self._ends(role)),
+            specials,
+        )
+        self._frames.setdefault(specials, {})[key] = frame
+        return frame
+
+    def _ends(self, role: str) -> tuple[tuple[str, Author], ...]:
+        if role == "assistant":
+            return (self.end, "written"), (self.between, "frame")
+        return ((self._closes, "frame"),)
+
+
+def _parts(own: Own, author: Author) -> tuple[tuple[str, Author], ...]:
+    return ((own, author),) if isinstance(own, str) else own
 
 
 CHATML = Turns()
@@ -243,27 +321,30 @@ def indented(tools: Iterable[ToolSpec]) -> str:
     return "".join([indented_json(spec_value(spec)) + "\n\n" for spec in tools])
 
 
-def of_tools(write: Callable[[Sequence[ToolSpec]], str], tools: Sequence[ToolSpec]) -> str:
+def of_tools(write: Callable[[Sequence[ToolSpec]], Made], tools: Sequence[ToolSpec]) -> Made:
     """What `write` makes of the tools; remembered for the next step, which has the same ones."""
     if not tools:
         return write(tools)
-    slot = _texts(write, id(tools[0]))
-    if slot and len(slot[0][0]) == len(tools) and all(map(operator.is_, slot[0][0], tools)):
-        return slot[0][1]
-    text = write(tools)
-    slot[:] = [(tuple(tools), text)]
-    return text
+    slot = _of_tools(write, id(tools[0]))
+    if slot:
+        known, made = slot[0]
+        if known is tools or (len(known) == len(tools) and all(map(operator.is_, known, tools))):
+            return made
+    made = write(tools)
+    slot[:] = [(tuple(tools), made)]
+    return made
 
 
 @lru_cache(maxsize=64)
-def _texts(write: Hashable, anchor: int) -> list[tuple[tuple[ToolSpec, ...], str]]:
+def _of_tools(write: Hashable, anchor: int) -> list[tuple[tuple[ToolSpec, ...], Any]]:
     """The last tools that began with one, told by its identity, and what was made of them."""
     return []
 
 
 def call_json(call: ToolCall, *, name: str = "name", arguments: str = "arguments") -> str:
     """A call as one JSON object."""
-    return dump_json({name: call.name, arguments: call.arguments})
+    named, given = quoted_json(call.name), dump_json(call.arguments)
+    return f'{{"{name}": {named}, "{arguments}": {given}}}'
 
 
 def split_system(conversation: Conversation) -> tuple[str | None, int]:
@@ -320,20 +401,17 @@ def trimmed(message: Message) -> Message:
     return replace(message, parts=tuple(parts))
 
 
-def refuse_images(w: Writer, messages: Iterable[Message]) -> None:
+def refuse_images(w: Writer, messages: Sequence[Message]) -> None:
     """Refuse images by name.
 
     Raises:
         RenderError: A message holds an image.
     """
-    with_images = [
-        index
-        for index, message in enumerate(messages)
-        for part in message.parts
-        if isinstance(part, ImagePart)
-    ]
-    if with_images:
-        raise w.refuse("images cannot be shown; this family reads text only", with_images[0])
+    if ImagePart not in {type(part) for message in messages for part in message.parts}:
+        return
+    for index, message in enumerate(messages):
+        if message.images:
+            raise w.refuse("images cannot be shown; this family reads text only", index)
 
 
 def on_own_line(message: Message) -> Message:
@@ -378,14 +456,15 @@ def refuse_late_systems(w: Writer, messages: Sequence[Message], first: int) -> N
     Raises:
         RenderError: There is one.
     """
-    for index in range(first, len(messages)):
-        if messages[index].role == "system":
-            raise w.refuse("a system message must come first; join system messages into one", index)
+    roles = [message.role for message in messages]
+    if "system" in roles[first:]:
+        index = roles.index("system", first)
+        raise w.refuse("a system message must come first; join system messages into one", index)
 
 
 def as_said(w: Writer, message: Message, index: int, *, text: str, reasoning: str = "") -> Message:
     """The message as its family writes it, listed as changed where that says something else."""
-    if (message.text, message.reasoning) == (text, reasoning):
+    if message.text == text and message.reasoning == reasoning:
         return message
     w.changed.append(index)
     return with_parts(message, reasoning=reasoning, text=text)
@@ -395,7 +474,7 @@ def calls_json(
     calls: Iterable[ToolCall], *, name: str = "name", arguments: str = "arguments"
 ) -> str:
     """Calls as one JSON array."""
-    members = (call_json(call, name=name, arguments=arguments) for call in calls)
+    members = [call_json(call, name=name, arguments=arguments) for call in calls]
     return "[" + ", ".join(members) + "]"
 
 
@@ -426,6 +505,25 @@ def invalid_text(message: Message) -> str:
     return "".join(call.raw for call in message.invalid_tool_calls)
 
 
+def plain_text(syntax: Syntax, message: Message) -> str | None:
+    """The text of a message that says nothing else, and that nobody could take for markup.
+
+    ``None`` of all others.  Most answers are so, and need nothing of what others do.
+    """
+    parts = message.parts
+    if len(parts) != 1 or message.tool_calls or message.invalid_tool_calls:
+        return None
+    part = parts[0]
+    if not isinstance(part, TextPart) or syntax.suspects("", part.text):
+        return None
+    return part.text
+
+
+def only_calls(message: Message) -> tuple[ToolCall, ...]:
+    """The calls of a message that holds nothing else; empty of all others."""
+    return () if message.parts or message.invalid_tool_calls else message.tool_calls
+
+
 def write_answer(
     w: Writer,
     syntax: Syntax,
@@ -454,14 +552,18 @@ def write_answer(
         RenderError: The text cannot be told from markup.
     """
     since = len(w.pieces) if since is None else since
-    w.text(message.text, "written", index)
+    text = message.text
+    w.text(text, "written", index)
     for part in calls:
-        (w.mark if part in w.specials else w.text)(part, "written", index)
-    w.put(invalid_text(message), "written", index)
-    check_written(
-        w, syntax, message, index,
-        since=since, tools=conversation.tools, start=start, doubtful=doubtful,
-    )  # fmt: skip
+        if part:
+            w.pieces.append((part, "written", index, part in w.specials))
+    if message.invalid_tool_calls:
+        w.put(invalid_text(message), "written", index)
+    elif doubtful or syntax.suspects(message.reasoning, text):
+        check_written(
+            w, syntax, message, index,
+            since=since, tools=conversation.tools, start=start, doubtful=True,
+        )  # fmt: skip
 
 
 def check_written(
@@ -497,11 +599,10 @@ def check_written(
     """
     if message.invalid_tool_calls:
         return
-    if not doubtful and not suspicious(syntax, message.reasoning, message.text):
+    if not doubtful and not syntax.suspects(message.reasoning, message.text):
         return
-    written = "".join([text for text, author, *_ in w.pieces[since:] if author == "written"])
     parser = Parser(syntax, tools=tools, start=start)
-    parser.feed(written)
+    parser.feed(w.written(since))
     parser.finish()
     back = parser.message
     same = (

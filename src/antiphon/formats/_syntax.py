@@ -92,6 +92,7 @@ class Syntax:
     lead: str = ""
     """White space of the family's at the start of a message."""
     _hash: int = field(init=False, repr=False, compare=False)
+    _suspects: "_Suspects | None" = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         parts = (getattr(self, f.name) for f in fields(self) if f.compare)
@@ -99,6 +100,15 @@ class Syntax:
 
     def __hash__(self) -> int:  # tables made of it are looked up by it, at every message
         return self._hash
+
+    def suspects(self, reasoning: str, text: str) -> bool:
+        """Whether what a message says holds anything that the engine could take for a mark, begins
+        like a call, or ends like a mark begins."""
+        suspects = self._suspects
+        if suspects is None:
+            suspects = _suspects(self)
+            object.__setattr__(self, "_suspects", suspects)
+        return suspects.meets(text) or (reasoning != "" and suspects.meets(reasoning))
 
 
 BARE = ("{", "[", "```")
@@ -165,13 +175,6 @@ def tokens(syntax: Syntax) -> frozenset[str]:
     return frozenset(opening | set(syntax.ignored) if opening else opening)
 
 
-def suspicious(syntax: Syntax, reasoning: str, text: str) -> bool:
-    """Whether what a message says holds anything that the engine could take for a mark, begins like
-    a call, or ends like a mark begins."""
-    suspects = _suspects(syntax)
-    return suspects.meets(reasoning) or suspects.meets(text)
-
-
 @dataclass(frozen=True, slots=True)
 class _Suspects:
     """What of a table a text may not hold if nothing is to be taken for markup."""
@@ -179,7 +182,9 @@ class _Suspects:
     firsts: tuple[str, ...]
     """What every mark begins with one of."""
     search: re.Pattern[str]
-    """Finds a mark, or the beginning of a call without one."""
+    """Finds a mark, or the beginning of a line that is a call without one."""
+    begins: re.Pattern[str] | None
+    """Finds the beginning of a text that is a call without a mark."""
     prefixes: frozenset[str]
     """What marks begin with."""
     lasts: frozenset[str]
@@ -191,6 +196,10 @@ class _Suspects:
         """Whether a text holds one of them."""
         if not text:
             return False
+        if self.begins is not None:
+            first = text[0]
+            if (first in "{[`" or first.isspace()) and self.begins.match(text) is not None:
+                return True
         for first in self.firsts:
             if first in text:
                 if self.search.search(text) is not None:
@@ -202,21 +211,21 @@ class _Suspects:
         return any(text[-size:] in self.prefixes for size in range(1, longest))
 
 
-@lru_cache(maxsize=256)
 def _suspects(syntax: Syntax) -> _Suspects:
     marks = [b.open for b in syntax.blocks] + list(syntax.doubled) + list(syntax.ignored)
     marks += [mark for t in syntax.thinking for mark in (t.open, t.close)]
     patterns = [re.escape(mark) for mark in marks]
     firsts = [mark[:1] for mark in marks]
-    if syntax.bare is not None:
-        patterns.append(
-            r"(?:^|\n)[ \t]*(?:[{\[]|```)" if syntax.bare_is_native else r"\A\s*(?:[{\[]|```)"
-        )
+    is_bare = syntax.bare is not None
+    if is_bare and syntax.bare_is_native:
+        patterns.append(r"(?:^|\n)[ \t]*(?:[{\[]|```)")
         firsts += [form[0] for form in BARE]
+    alone = is_bare and not syntax.bare_is_native
     table = table_of(syntax, False, False)
     return _Suspects(
         firsts=tuple(dict.fromkeys(firsts)),
         search=re.compile("|".join(patterns) or r"(?!)"),
+        begins=re.compile(r"\s*(?:[{\[]|```)") if alone else None,
         prefixes=table.prefixes,
         lasts=frozenset(prefix[-1] for prefix in table.prefixes),
         longest=table.longest,

@@ -16,15 +16,15 @@ behind it, so that a value may quote the mark.  The grammar of the same marks is
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from html import unescape as html_unescape
 from typing import Literal
 
 from antiphon.formats._cursor import Cursor, Cut, Reading
 from antiphon.formats._readers import JsonCalls, read_arguments
-from antiphon.formats._render import Writer, check_written, invalid_text
+from antiphon.formats._render import Writer, check_written, invalid_text, of_tools
 from antiphon.formats._scan import Parser, Syntax
 from antiphon.formats._types import Start
 from antiphon.formats._typing import ALL, json_of, kind_of, kinds, parameter
@@ -34,7 +34,9 @@ from antiphon.messages import JsonValue, Message, ToolCall, ToolSpec, dump_json
 
 _STRING = frozenset({"string"})
 _OTHERS = ALL - _STRING
+_NONE: frozenset[str] = frozenset()
 _PLAIN_KEY = re.compile(r"[A-Za-z_][\w.-]*")
+_MARKUP = re.compile(r"[<&\n]")
 _MAY_BE_JSON = re.compile(r"""\s*(?:["'\[{(]|-?[0-9.]|[tfnTFN])""")
 CDATA, CDATA_END = "<![CDATA[", "]]>"
 
@@ -246,16 +248,35 @@ class Tagged:
             index: Its position in the message, from 1, for families that write it.
         """
         parts: list[tuple[str, bool]] = []
-        named = self.named.replace("{index}", str(index))
-        markup = self._around(parts, self.call, call.name) + named
-        for key, value in call.arguments.items():
-            markup = self._around(parts, markup + self.key, key) + self._keyed(value) + self.value
-            parts += ((markup, True), (self.value_text(value), False))
-            markup = self.value_close
-        if not call.arguments:
-            markup += self.empty
-        parts.append((markup + self.call_close, True))
+        own = self._own(call, index)
+        for before, value in zip(own.parts, call.arguments.values(), strict=False):
+            parts += before
+            parts.append((self.value_text(value), False))
+        parts += own.parts[-1]
         return parts
+
+    def _own(self, call: ToolCall, index: int = 0) -> "_Own":
+        """What is the family's own in a call."""
+        arguments = call.arguments
+        types = () if self.types == "schema" else tuple(map(kind_of, arguments.values()))
+        numbered = index if "{index}" in self.named else 0
+        return _own(self, call.name, tuple(arguments), types, numbered)
+
+    def own_parts(
+        self, name: str, keys: Sequence[str], types: Sequence[str], index: int
+    ) -> "Iterator[list[tuple[str, bool]]]":
+        """The texts before each value and behind the last, and whether each is markup."""
+        parts: list[tuple[str, bool]] = []
+        named = self.named.replace("{index}", str(index))
+        markup = self._around(parts, self.call, name) + named
+        for i, key in enumerate(keys):
+            keyed = self._keyed(types[i] if types else "")
+            markup = self._around(parts, markup + self.key, key) + keyed + self.value
+            yield [*parts, (markup, True)]
+            parts, markup = [], self.value_close
+        if not keys:
+            markup += self.empty
+        yield [*parts, (markup + self.call_close, True)]
 
     def _around(self, parts: list[tuple[str, bool]], markup: str, name: str) -> str:
         """Markup up to behind a name, which is data unless it can hold no mark."""
@@ -268,42 +289,84 @@ class Tagged:
         """A value as it stands in its tag."""
         if not isinstance(value, str):
             return str(value) if kind_of(value) in self.python else dump_json(value)
-        if self.cdata and re.search(r"[<&\n]", value):
+        if self.cdata and _MARKUP.search(value):
             return f"{CDATA}{value}{CDATA_END}"
         return value
 
     def _attribute(self, text: str) -> str:
         return text.replace("&", "&amp;").replace('"', "&quot;") if self.escapes else text
 
-    def _keyed(self, value: JsonValue) -> str:
+    def _keyed(self, kind: str) -> str:
         if self.types == "string":
-            return self.keyed.replace("{type}", "true" if isinstance(value, str) else "false")
+            return self.keyed.replace("{type}", "true" if kind == "string" else "false")
         if self.types == "type":
-            kind = kind_of(value)
             return self.keyed.replace("{type}", "number" if kind == "integer" else kind)
         return self.keyed
 
-    def doubtful(self, call: ToolCall, spec: ToolSpec | None) -> bool:
+    def doubtful(self, call: ToolCall, known: "_Known | None") -> bool:
         """Whether a call might be read back as something else, and has to be tried."""
-        if not _PLAIN_KEY.fullmatch(call.name):
+        if not self._own(call).is_plain:
             return True
-        inner = _marks(self).inner
+        marks = _marks(self)
         for key, value in call.arguments.items():
-            if not _PLAIN_KEY.fullmatch(key):
-                return True
             text = self.value_text(value)
-            for mark in inner:
-                if mark in text:
-                    return True
+            if marks.inner_begins in text:
+                for mark in marks.inner:
+                    if mark in text:
+                        return True
             if self.types != "schema":
                 continue
-            allowed = kinds(parameter(spec, key), spec.parameters) if spec else frozenset[str]()
+            allowed = known.allowed(key) if known else _NONE
             if isinstance(value, str):
                 if allowed != _STRING and _MAY_BE_JSON.match(value):
                     return True
             elif allowed and not allowed & _OTHERS:
                 return True
         return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """What is the family's own in all calls of a tool with the same arguments."""
+
+    parts: tuple[tuple[tuple[str, bool], ...], ...]
+    """The texts before each value and behind the last, and whether each is markup."""
+    is_plain: bool
+    """Whether the name and the keys are such that nothing else could be read."""
+
+
+@lru_cache(maxsize=1024)
+def _own(
+    tags: Tagged, name: str, keys: tuple[str, ...], types: tuple[str, ...], index: int
+) -> _Own:
+    return _Own(
+        tuple(tuple(parts) for parts in tags.own_parts(name, keys, types, index)),
+        all(map(_PLAIN_KEY.fullmatch, (name, *keys))),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A tool, and what was found of its parameters."""
+
+    spec: ToolSpec
+    """The tool."""
+    types: dict[str, frozenset[str]] = field(default_factory=dict[str, "frozenset[str]"])
+    """The types that parameters may have, as far as they were asked for."""
+
+    def allowed(self, key: str) -> frozenset[str]:
+        """The types that a parameter may have; empty where nothing tells."""
+        found = self.types.get(key)
+        if found is None:
+            schema = parameter(self.spec, key)
+            found = kinds(schema, self.spec.parameters)
+            if schema is not None:
+                self.types[key] = found
+        return found
+
+
+def _known(tools: Sequence[ToolSpec]) -> dict[str, _Known]:
+    return {spec.name: _Known(spec) for spec in tools}
 
 
 def _begins_json(c: Cursor, allowed: frozenset[str]) -> Reading[bool]:
@@ -364,6 +427,7 @@ class _Marks:
     end: ValueEnd
     cdata_end: ValueEnd
     inner: tuple[str, ...]
+    inner_begins: str
 
 
 @lru_cache(maxsize=64)
@@ -372,6 +436,8 @@ def _marks(tags: Tagged) -> _Marks:
     close, call_close = tags.close.strip(), tags.call_close.strip()
     keyed, value_close = tag_end(tags.keyed), tags.value_close.strip()
     over = call_close or close
+    inner = (value_close, key, over, CDATA)
+    begins = {mark[:1] for mark in inner}
 
     def end(mark: str) -> ValueEnd:
         return ValueEnd(
@@ -397,7 +463,8 @@ def _marks(tags: Tagged) -> _Marks:
         value_close=value_close,
         end=end(value_close),
         cdata_end=end(CDATA_END + value_close),
-        inner=(value_close, key, over, CDATA),
+        inner=inner,
+        inner_begins=begins.pop() if len(begins) == 1 else "",
     )
 
 
@@ -416,8 +483,7 @@ def write_calls(w: Writer, tags: Tagged, message: Message, index: int, *, before
     for i, call in enumerate(calls):
         opens = not i or not tags.several
         w.put(lead + tags.open if opens else "", "written", index)
-        for text, is_markup in tags.write(call, i + 1):
-            (w.put if is_markup else w.text)(text, "written", index)
+        w.parts(tags.write(call, i + 1), index)
         closes = i + 1 == len(calls) or not tags.several
         w.put(tags.close if closes else "", "written", index)
         lead = tags.between
@@ -443,8 +509,8 @@ def check_calls(
     """
     problem, doubtful = "", []
     if message.tool_calls:
-        specs = {spec.name: spec for spec in tools}
-        doubtful = [c.name for c in message.tool_calls if tags.doubtful(c, specs.get(c.name))]
+        known = of_tools(_known, tools)
+        doubtful = [c.name for c in message.tool_calls if tags.doubtful(c, known.get(c.name))]
     if doubtful:
         names = ", ".join(map(repr, doubtful))
         problem = (

@@ -9,8 +9,8 @@ Life of a completion: ``prompt = fmt.render(conversation, generate=True)``; the 
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, cast
 
@@ -40,12 +40,53 @@ class Piece(NamedTuple):
     """Whether it is one special token of the vocabulary.  Only such pieces may become one."""
 
 
-Stretch: TypeAlias = "tuple[str, Author, int | None, bool | frozenset[str]]"
-"""A `Piece`, or text of one author that holds several: in the place of `special` stand the marks
-that are special wherever they are met."""
-
 # Makes a piece without a call of Python's, in half the time.  `Any`: typeshed leaves it unknown.
 _new: Callable[..., Piece] = cast("Any", tuple).__new__
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Around:
+    """What a family writes around a text, always the same: the two together are one stretch.
+
+    A long conversation has thousands of turns, and what costs is how many stretches they are.
+    """
+
+    before: tuple[tuple[str, Author], ...]
+    """The family's own texts before it, each with its author."""
+    author: Author
+    """The author of the text between."""
+    after: tuple[tuple[str, Author], ...]
+    """The family's own texts behind it."""
+    specials: frozenset[str]
+    """Marks that are special wherever the family's own texts hold them."""
+    opens: str = field(init=False)
+    """All that stands before it."""
+    closes: str = field(init=False)
+    """All that stands behind it."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "opens", "".join([text for text, _ in self.before]))
+        object.__setattr__(self, "closes", "".join([text for text, _ in self.after]))
+
+    def cut(self, whole: str, message: int | None) -> Iterator[Piece]:
+        """The pieces of a stretch."""
+        yield from self._marked(self.before, message)
+        text = whole[len(self.opens) : len(whole) - len(self.closes)]
+        if text:
+            yield _new(Piece, (text, self.author, message, False))
+        yield from self._marked(self.after, message)
+
+    def _marked(
+        self, parts: tuple[tuple[str, Author], ...], message: int | None
+    ) -> Iterator[Piece]:
+        for own, author in parts:
+            for text, is_mark in _split(self.specials, own):
+                yield _new(Piece, (text, author, message, is_mark))
+
+
+Stretch: TypeAlias = "tuple[str, Author, int | None, bool | frozenset[str] | Around]"
+"""A `Piece`, or text that holds several: in the place of `special` stand the marks that are special
+wherever they are met, or what stands around the text that the author wrote."""
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -90,6 +131,9 @@ class Rendered:
             text, author, message, special = stretch
             if isinstance(special, bool):
                 pieces.append(_new(Piece, stretch))
+                continue
+            if isinstance(special, Around):
+                pieces += special.cut(text, message)
                 continue
             for part, is_mark in _split(special, text):
                 pieces.append(_new(Piece, (part, author, message, is_mark)))

@@ -31,6 +31,8 @@ from antiphon.formats._render import (
     calls_json,
     indented,
     of_tools,
+    only_calls,
+    plain_text,
     refuse_images,
     refuse_late_systems,
     spec_value,
@@ -144,6 +146,13 @@ class Granite3(Family):
             message = messages[index]
             if message.role != "assistant":
                 _TURNS.whole(w, message.role, message.text, index)
+                continue
+            text, calls = plain_text(_SYNTAX, message), only_calls(message)
+            if text is not None:
+                _TURNS.whole(w, "assistant", text, index)
+                continue
+            if calls:
+                _TURNS.around(w, "assistant", MARK, calls_json(calls), "", index)
                 continue
             _TURNS.begin(w, "assistant", index)
             said = as_said(w, message, index, text=message.text)

@@ -21,19 +21,24 @@ from antiphon.formats._render import (
     Turns,
     Writer,
     check_written,
+    is_first_result,
+    is_last_result,
     refuse_images,
     spec_json,
     split_system,
     with_parts,
 )
 from antiphon.formats._scan import Syntax
-from antiphon.formats._types import Rendered
+from antiphon.formats._types import Around, Rendered
 from antiphon.messages import Conversation
 
 TURNS = Turns(
     open="<|start_of_role|>{role}<|end_of_role|>",
     end="<|end_of_text|>",
     specials=frozenset({"<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>"}),
+)
+_RESULT = Around(
+    (("\n<tool_response>\n", "frame"),), "given", (("\n</tool_response>", "frame"),), frozenset()
 )
 _DEFAULT = (
     "You are a helpful assistant. Please ensure responses are professional, accurate, and safe."
@@ -114,16 +119,14 @@ class Granite4(Family):
         messages = conversation.messages
         message = messages[index]
         if message.role == "tool":
-            if index == 0 or messages[index - 1].role != "tool":
+            if is_first_result(messages, index):
                 TURNS.begin(w, "user", index)
-            w.text("\n<tool_response>\n", "frame", index)
-            w.text(message.text, "given", index)
-            w.text("\n</tool_response>", "frame", index)
-            if index + 1 == len(messages) or messages[index + 1].role != "tool":
+            w.around(_RESULT, message.text, index)
+            if is_last_result(messages, index):
                 TURNS.finish(w, "user", index)
         elif message.role != "assistant":
             TURNS.whole(w, message.role, message.text, index)
-        else:
+        elif not qwen.write_plain(w, self.syntax, message, index, turns=TURNS):
             if message.reasoning:
                 w.changed.append(index)
                 message = with_parts(message, reasoning="", text=message.text)

@@ -98,6 +98,8 @@ class Hermes(Family):
             qwen.write_result(w, messages, index)
             return
         role = messages[index].role
+        if role == "assistant" and qwen.write_plain(w, self.syntax, messages[index], index):
+            return
         CHATML.begin(w, role, index)
         if role == "assistant":
             message = qwen.as_written(w, messages[index], index)

@@ -28,13 +28,15 @@ from antiphon.formats._render import (
     indented,
     invalid_text,
     of_tools,
+    only_calls,
+    plain_text,
     refuse_images,
     split_system,
     with_parts,
 )
 from antiphon.formats._scan import Block, Syntax
 from antiphon.formats._types import Rendered
-from antiphon.messages import Conversation, Message, ToolSpec, dump_json
+from antiphon.messages import Conversation, Message, ToolSpec, quoted_json
 
 TURNS = Turns(
     open="<|start_header_id|>{role}<|end_header_id|>\n\n",
@@ -154,6 +156,11 @@ class Llama31(Family):
         self, w: Writer, conversation: Conversation, index: int, tools: tuple[ToolSpec, ...]
     ) -> None:
         message = conversation.messages[index]
+        if not tools:
+            text = _plain(message)
+            if text is not None:
+                TURNS.whole(w, message.role, text, index)
+                return
         TURNS.begin(w, message.role, index)
         if tools:
             w.text(IN_USER + of_tools(indented, tools), "frame", index)
@@ -161,7 +168,7 @@ class Llama31(Family):
             case "assistant":
                 self._assistant(w, conversation, message, index)
             case "tool":
-                w.text(dump_json(message.text), "given", index)
+                w.text(quoted_json(message.text), "given", index)
             case _:
                 w.text(message.text.strip(), "given", index)
         TURNS.finish(w, message.role, index)
@@ -183,6 +190,19 @@ class Llama31(Family):
         w.text(text + call, "written", index)
         w.put(invalid_text(message), "written", index)
         check_written(w, _SYNTAX, message, index, since=since, tools=conversation.tools)
+
+
+def _plain(message: Message) -> str | None:
+    """All that a turn says, where that is one text which needs no reading back."""
+    if message.role == "tool":
+        return quoted_json(message.text)
+    if message.role != "assistant":
+        return message.text.strip()
+    calls = only_calls(message)
+    if len(calls) == 1:
+        return call_json(calls[0], arguments="parameters")
+    text = plain_text(_SYNTAX, message)
+    return text if text == (text or "").strip() else None
 
 
 FORMAT = Llama31()

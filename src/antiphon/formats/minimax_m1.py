@@ -17,6 +17,7 @@ Differs from upstream: nothing.
 Source: ``MiniMax-M1.jinja`` in the source of llama-cpp-python 0.3.36.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from antiphon.formats._family import Family
@@ -28,6 +29,8 @@ from antiphon.formats._render import (
     call_json,
     check_written,
     invalid_text,
+    only_calls,
+    plain_text,
     refuse_images,
     spec_json,
     split_system,
@@ -35,7 +38,7 @@ from antiphon.formats._render import (
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
 from antiphon.formats._types import Rendered
-from antiphon.messages import Conversation
+from antiphon.messages import Conversation, Message, ToolCall
 
 OPEN, CLOSE = "<tool_calls>", "</tool_calls>"
 TURNS = Turns(
@@ -121,12 +124,13 @@ class MiniMaxM1(Family):
             case "user":
                 TURNS.whole(w, "user", message.text.strip(), index)
             case "tool":
-                TURNS.begin(w, "tool name=tools", index)
-                w.text("tool result: ", "frame", index)
-                w.text(message.text, "given", index)
-                w.text("\n\n", "frame", index)
-                TURNS.finish(w, "tool", index)
+                text = message.text
+                TURNS.around(w, "tool name=tools", "tool result: ", text, "\n\n", index)
             case "assistant":
+                text = _plain(message)
+                if text is not None:
+                    TURNS.whole(w, "assistant", text, index)
+                    return
                 TURNS.begin(w, "assistant", index)
                 self._assistant(w, conversation, index)
                 TURNS.finish(w, "assistant", index)
@@ -138,10 +142,22 @@ class MiniMaxM1(Family):
             w.changed.append(index)
         message = with_parts(given, reasoning="", text=text)
         since = len(w.pieces)
-        lines = "".join(f"{call_json(call)}\n" for call in message.tool_calls)
-        w.text(text + (f"{OPEN}\n{lines}{CLOSE}" if lines else ""), "written", index)
+        w.text(text + _calls_text(message.tool_calls), "written", index)
         w.text(invalid_text(message), "written", index)
         check_written(w, _SYNTAX, message, index, since=since, tools=conversation.tools)
+
+
+def _plain(message: Message) -> str | None:
+    """All that a turn says, where that is one text which needs no reading back."""
+    if calls := only_calls(message):
+        return _calls_text(calls)
+    text = plain_text(_SYNTAX, message)
+    return text if text == (text or "").strip() else None
+
+
+def _calls_text(calls: Sequence[ToolCall]) -> str:
+    lines = "".join([f"{call_json(call)}\n" for call in calls])
+    return f"{OPEN}\n{lines}{CLOSE}" if lines else ""
 
 
 FORMAT = MiniMaxM1()

@@ -12,6 +12,7 @@ Differs from upstream: the role ``root`` is not known.
 Source: MiniMax-M3's chat_template as xinference 4.1 ships it.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -29,7 +30,7 @@ from antiphon.formats._render import (
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
 from antiphon.formats._types import Rendered, Start
-from antiphon.messages import Conversation, JsonValue, Message, ToolCall
+from antiphon.messages import Conversation, JsonValue, Message, ToolCall, ToolSpec
 
 Mode = Literal["adaptive", "enabled", "disabled"]
 
@@ -119,9 +120,10 @@ class MiniMaxM3(Family):
             conversation.tools, _HOW, index=0 if first else None,
         )  # fmt: skip
         messages = conversation.messages
+        specs = {spec.name: spec for spec in conversation.tools}
         for index in w.walk(self, messages, first, tools=conversation.tools):
             if conversation.messages[index].role == "assistant":
-                self._assistant(w, conversation, index)
+                self._assistant(w, conversation, index, specs)
             else:
                 minimax.write_given(w, self.turns, conversation.messages, index)
         if not generate:
@@ -131,7 +133,9 @@ class MiniMaxM3(Family):
         w.put(prompt[self.thinking], "frame")
         return w.done(start="reasoning" if self.thinking == "enabled" else "content")
 
-    def _assistant(self, w: Writer, conversation: Conversation, index: int) -> None:
+    def _assistant(
+        self, w: Writer, conversation: Conversation, index: int, specs: Mapping[str, ToolSpec]
+    ) -> None:
         given = conversation.messages[index]
         if given.images:
             raise w.refuse("an assistant's message cannot hold images", index)
@@ -145,9 +149,12 @@ class MiniMaxM3(Family):
         start = self._think(w, message.reasoning, index)
         w.text(message.text, "written", index)
         _write_calls(w, message, index)
+        doubtful = bool(calls) and _are_doubtful(calls, specs)
+        if calls != message.tool_calls:
+            message = replace(message, tool_calls=calls)
         check_written(
-            w, _SYNTAX, replace(message, tool_calls=calls), index,
-            since=since, tools=conversation.tools, start=start, doubtful=bool(calls),
+            w, _SYNTAX, message, index,
+            since=since, tools=conversation.tools, start=start, doubtful=doubtful,
             problem="its arguments would be read as something else: elements have no quotes; "
             "give the tool's schema, or values of the types that it asks for",
         )  # fmt: skip
@@ -169,15 +176,20 @@ def _write_calls(w: Writer, message: Message, index: int) -> None:
         w.put(_ELEMENTS.open, "written", index)
         w.text("\n", "written", index)
         for call in message.tool_calls:
-            for text, is_markup in _ELEMENTS.write(call):
-                (w.put if is_markup else w.text)(text, "written", index)
+            w.parts(_ELEMENTS.write(call), index)
         w.put(_ELEMENTS.close, "written", index)
     if message.invalid_tool_calls:
         w.put(invalid_text(message), "written", index)
 
 
+def _are_doubtful(calls: Sequence[ToolCall], specs: Mapping[str, ToolSpec]) -> bool:
+    return any(_ELEMENTS.doubtful(call, specs.get(call.name)) for call in calls)
+
+
 def _without_null(call: ToolCall) -> ToolCall:
     """A call as it can be written: fields that are null are left out."""
+    if set(map(type, call.arguments.values())) <= {str}:  # nearly always
+        return call
     arguments = {k: _bare(v) for k, v in call.arguments.items() if v is not None}
     return ToolCall(call.name, arguments, call.id) if arguments != call.arguments else call
 

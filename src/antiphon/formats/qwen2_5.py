@@ -90,7 +90,7 @@ class Qwen25(Family):
             qwen.write_result(w, conversation.messages, index)
         elif message.role != "assistant":
             CHATML.whole(w, message.role, message.text, index)
-        else:
+        elif not qwen.write_plain(w, self.syntax, message, index):
             if message.reasoning:
                 w.changed.append(index)
                 message = with_parts(message, reasoning="", text=message.text)

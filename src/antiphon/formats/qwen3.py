@@ -21,6 +21,7 @@ edition's as xinference 4.1 ships it (Qwen3-Thinking).  Qwen3-Next's and Qwen3-V
 write the same of messages without images, which this family refuses.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -124,10 +125,22 @@ class Qwen3(Family):
             qwen.write_result(w, messages, index)
         elif messages[index].role != "assistant":
             CHATML.whole(w, messages[index].role, messages[index].text, index)
+        elif self._is_done(w, messages, index):
+            return
         else:
             CHATML.begin(w, "assistant", index)
             self._assistant(w, conversation, index, query)
             CHATML.finish(w, "assistant", index)
+
+    def _is_done(self, w: Writer, messages: Sequence[Message], index: int) -> bool:
+        """Write the turn of a message without reasoning, if it needs nothing else."""
+        instruct = self.edition == "instruct"
+        if not instruct and index + 1 == len(messages):
+            return False
+        is_plain = qwen.write_plain(w, self.syntax, messages[index], index)
+        if is_plain and not instruct:
+            w.changed.append(index)  # as the last message it had a block, if an empty one
+        return is_plain
 
     def _assistant(self, w: Writer, conversation: Conversation, index: int, query: int) -> None:
         message = qwen.as_written(w, conversation.messages[index], index)

@@ -34,6 +34,7 @@ from antiphon.formats._render import (
     is_first_result,
     is_last_result,
     of_tools,
+    plain_text,
     refuse_images,
     split_system,
     with_parts,
@@ -99,6 +100,10 @@ class Qwen3Coder(Family):
         return w.done()
 
     def _assistant(self, w: Writer, conversation: Conversation, index: int) -> None:
+        text = plain_text(_SYNTAX, conversation.messages[index])
+        if text is not None:
+            CHATML.whole(w, "assistant", text, index)
+            return
         message = _as_written(w, conversation.messages[index], index)
         CHATML.begin(w, "assistant", index)
         since = len(w.pieces)
@@ -123,12 +128,17 @@ def _as_written(w: Writer, message: Message, index: int) -> Message:
 
 def _result(w: Writer, messages: tuple[Message, ...], index: int) -> None:
     """One tool result; a run of them is one user turn."""
-    if is_first_result(messages, index):
+    is_first, is_last = is_first_result(messages, index), is_last_result(messages, index)
+    text = messages[index].text
+    if is_first and is_last:
+        CHATML.around(w, "user", "<tool_response>\n", text, "\n</tool_response>\n", index)
+        return
+    if is_first:
         CHATML.begin(w, "user", index)
     w.put("<tool_response>\n", "frame", index)
-    w.text(messages[index].text, "given", index)
+    w.text(text, "given", index)
     w.put("\n</tool_response>\n", "frame", index)
-    if is_last_result(messages, index):
+    if is_last:
         CHATML.finish(w, "user", index)
 
 

@@ -33,7 +33,7 @@ from antiphon.formats._render import (
 )
 from antiphon.formats._scan import Syntax
 from antiphon.formats._types import Rendered
-from antiphon.messages import Conversation
+from antiphon.messages import Conversation, Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,8 @@ class Qwq(Family):
                 qwen.write_result(w, messages, index)
             elif message.role != "assistant":
                 CHATML.whole(w, message.role, message.text, index)
+            elif self._is_done(w, message, index):
+                continue
             else:
                 CHATML.begin(w, "assistant", index)
                 self._assistant(w, conversation, index)
@@ -92,6 +94,13 @@ class Qwq(Family):
         CHATML.begin(w, "assistant", None)
         w.put("<think>\n", "frame")
         return w.done(start="reasoning")
+
+    def _is_done(self, w: Writer, message: Message, index: int) -> bool:
+        """Write the turn of a message that needs nothing else."""
+        if message.text.startswith("\n") or not qwen.write_plain(w, self.syntax, message, index):
+            return False
+        w.changed.append(index)
+        return True
 
     def _assistant(self, w: Writer, conversation: Conversation, index: int) -> None:
         given = inline_reasoning(conversation.messages[index])

@@ -24,6 +24,7 @@ from antiphon.messages._json import (
     json_bytes,
     message_from_row,
     message_to_row,
+    quoted_json,
 )
 from antiphon.messages._message import (
     Conversation,
@@ -74,4 +75,5 @@ __all__ = [
     "json_bytes",
     "message_from_row",
     "message_to_row",
+    "quoted_json",
 ]

@@ -75,7 +75,8 @@ def indented_json(value: JsonValue, indent: int = 4, *, margin: str = "\n") -> s
         items = [indented_json(item, indent, margin=inner) for item in value]
         return "[" + inner + ("," + inner).join(items) + margin + "]"
     members = [
-        f"{_quoted(key)}: {indented_json(item, indent, margin=inner)}"
+        f"{quoted_json(key) if type(key) is str else _quoted(key)}: "
+        + (quoted_json(item) if type(item) is str else indented_json(item, indent, margin=inner))
         for key, item in value.items()
     ]
     return "{" + inner + ("," + inner).join(members) + margin + "}"
@@ -85,6 +86,8 @@ def _quoted(key: Any) -> str:
     return dump_json(key if isinstance(key, str) else dump_json(key))
 
 
+quoted_json: Callable[[str], str] = cast("Any", json.encoder).encode_basestring
+"""A string as `dump_json` writes it, in a tenth of the time."""
 _encoder = json.JSONEncoder(ensure_ascii=False)
 _encode = _encoder.encode  # `json.dumps` would make an encoder at each call
 _chunks: Callable[[Any, int], Iterable[str]] = cast("Any", _encoder.iterencode)
