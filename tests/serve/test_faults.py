@@ -467,6 +467,16 @@ def test_a_name_that_was_pointed_at_this_machine_is_not_served() -> None:
     assert got.status == 403
 
 
+NO_ADDRESSES = [{"Host": "["}, {"Host": "127.0.0.1]"}, {"Host": "\u2100.com"}, {"Origin": "http://["}]
+
+
+@pytest.mark.parametrize("headers", NO_ADDRESSES, ids=str)
+def test_a_name_that_is_no_name_is_refused(headers: dict[str, str]) -> None:
+    got = asked(lambda client: client.get("/v1/models", headers=headers))
+
+    assert got.status == 403
+
+
 def test_a_form_of_a_web_page_is_not_taken_for_a_request() -> None:
     async def ask(client: Client) -> int:
         url = client.url + "/v1/chat/completions"

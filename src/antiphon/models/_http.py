@@ -9,10 +9,9 @@ makes a loop a call): connections belong to the loop that opened them and are cl
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
@@ -36,16 +35,48 @@ class Timeouts:
     """For one whole request."""
 
 
-@dataclass(frozen=True, slots=True)
 class Response:
-    """An answer whose head has arrived."""
+    """An answer whose head has arrived: ``async with`` it, and iterate for its body.
 
-    status: int
-    """The HTTP status."""
-    headers: Mapping[str, str]
-    """The headers; names in any case."""
-    chunks: AsyncIterator[bytes]
-    """The body, piece by piece; raises `ModelConnectionError` when it breaks off."""
+    The body comes piece by piece; where it breaks off, a `ModelConnectionError` is raised.
+    """
+
+    def __init__(self, answer: "aiohttp.ClientResponse", timeouts: Timeouts) -> None:
+        self._answer = answer
+        self._timeouts = timeouts
+        self.status = answer.status
+        """The HTTP status."""
+        self.headers: Mapping[str, str] = answer.headers
+        """The headers; names in any case."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        self._answer.release()
+        await self._answer.wait_for_close()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        import aiohttp
+
+        try:
+            chunk = await self._answer.content.readany()
+        except TimeoutError as error:
+            raise ModelConnectionError(
+                f"{_origin(str(self._answer.url))} fell silent in mid-answer "
+                f"for more than {self._timeouts.read:g} s"
+            ) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise ModelConnectionError(
+                f"the connection to {_origin(str(self._answer.url))} broke in mid-answer "
+                f"({_reason(error)})"
+            ) from error
+        if not chunk:
+            raise StopAsyncIteration
+        return chunk
 
     @property
     def content_type(self) -> str:
@@ -60,7 +91,7 @@ class Response:
         """
         parts: list[bytes] = []
         size = 0
-        async for chunk in self.chunks:
+        async for chunk in self:
             parts.append(chunk[: limit_bytes - size])
             size += len(chunk)
             if size >= limit_bytes:
@@ -78,10 +109,10 @@ class HttpClient:
             timeouts: How long each wait may last.
         """
         self.timeouts = timeouts or Timeouts()
+        self._silent = replace(self.timeouts, read=self.timeouts.total)
         self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, _Pool] = WeakKeyDictionary()
         self._proxies: dict[str, str | None] = {}
 
-    @asynccontextmanager
     async def request(
         self,
         method: str,
@@ -90,8 +121,8 @@ class HttpClient:
         headers: Mapping[str, str],
         body: bytes | None = None,
         silent: bool = False,
-    ) -> AsyncGenerator[Response, None]:
-        """Send a request and give the answer while it arrives.
+    ) -> Response:
+        """Send a request and give the answer while it arrives: ``async with await`` it.
 
         Args:
             method: ``GET`` or ``POST``.
@@ -106,25 +137,23 @@ class HttpClient:
         """
         import aiohttp
 
-        session = await self._session()
-        origin = _origin(url)
-        timeouts = replace(self.timeouts, read=self.timeouts.total) if silent else self.timeouts
+        pool = await self._pool()
+        timeouts = self._silent if silent else self.timeouts
         try:
-            response = await session.request(
+            answer = await pool.session.request(
                 method,
                 url,
                 data=body,
                 headers=headers,
                 allow_redirects=False,
                 proxy=self._proxy(url),
-                timeout=_limits(timeouts) if silent else session.timeout,
+                timeout=pool.silent if silent else pool.session.timeout,
             )
         except aiohttp.InvalidURL as error:
             raise UsageError(f"not a URL: {clip(url)}") from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise ModelConnectionError(_connect_message(error, origin, timeouts)) from error
-        async with response:
-            yield Response(response.status, response.headers, _chunks(response, origin, timeouts))
+            raise ModelConnectionError(_connect_message(error, _origin(url), timeouts)) from error
+        return Response(answer, timeouts)
 
     async def close(self) -> None:
         """Close the connections of the running loop. May be called twice."""
@@ -132,14 +161,15 @@ class HttpClient:
         if pool is not None:
             await pool.keeper.aclose()
 
-    async def _session(self) -> "aiohttp.ClientSession":
+    async def _pool(self) -> "_Pool":
         loop = asyncio.get_running_loop()
         pool = self._pools.get(loop)
         if pool is None:
             keeper = _open_session(self.timeouts)
             # The generator waits for nothing before it yields, so no other task runs here.
-            pool = self._pools[loop] = _Pool(await anext(keeper), keeper)
-        return pool.session
+            session = await anext(keeper)
+            pool = self._pools[loop] = _Pool(session, _limits(self._silent), keeper)
+        return pool
 
     def _proxy(self, url: str) -> str | None:
         parts = urlsplit(url)
@@ -153,9 +183,11 @@ class HttpClient:
 
 @dataclass(frozen=True, slots=True)
 class _Pool:
-    """The session of one loop, and the generator whose end closes it."""
+    """The session of one loop, what a silent answer may take, and the generator whose end closes
+    it."""
 
     session: "aiohttp.ClientSession"
+    silent: "aiohttp.ClientTimeout"
     keeper: "AsyncGenerator[aiohttp.ClientSession, None]"
 
 
@@ -174,24 +206,6 @@ async def _open_session(timeouts: Timeouts) -> "AsyncGenerator[aiohttp.ClientSes
         yield session
     finally:
         await session.close()
-
-
-async def _chunks(
-    response: "aiohttp.ClientResponse", origin: str, timeouts: Timeouts
-) -> AsyncGenerator[bytes, None]:
-    import aiohttp
-
-    try:
-        async for chunk in response.content.iter_any():
-            yield chunk
-    except TimeoutError as error:
-        raise ModelConnectionError(
-            f"{origin} fell silent in mid-answer for more than {timeouts.read:g} s"
-        ) from error
-    except (aiohttp.ClientError, OSError) as error:
-        raise ModelConnectionError(
-            f"the connection to {origin} broke in mid-answer ({_reason(error)})"
-        ) from error
 
 
 def _limits(timeouts: Timeouts) -> "aiohttp.ClientTimeout":

@@ -1,35 +1,33 @@
 """A model behind an HTTP API, whatever its dialect: streaming, and what to do when it breaks.
 
-The answer is streamed where it is not wanted whole.  A stream that ends before the server said that
-the answer is over is broken: nothing of it is an answer, a `Retry` tells the consumer to discard
-what it was shown, and the request is made again.  A server that answers with one JSON body is taken
-as it is.
+The answer is streamed where it is not wanted whole; `_arrival.py` reads it.  Where it breaks off
+nothing of it is an answer: a `Retry` tells the consumer to discard what it was shown, and the
+request is made again.
 """
 
 import asyncio
 import json
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from antiphon.errors import (
     ModelConnectionError,
     ModelError,
     ModelResponseError,
     RateLimitError,
-    clip,
 )
-from antiphon.messages import Completion, Conversation, Delta
+from antiphon.messages import Completion, Conversation
+from antiphon.models._arrival import Arrival
 from antiphon.models._chat import ChatDialect
-from antiphon.models._dialect import Dialect, Reader, Request
+from antiphon.models._dialect import Dialect, Request
 from antiphon.models._http import HttpClient, Response, Timeouts
 from antiphon.models._model import Model, ModelOutput, ModelSettings, Retry
-from antiphon.models._refusals import ServerFailedError, error_of_event, error_of_response
+from antiphon.models._refusals import ServerFailedError, error_of_response
 from antiphon.models._retries import RetryPolicy, gate_of
-from antiphon.models._sse import LineDecoder, SseDecoder
 
 _log = logging.getLogger(__name__)
 
@@ -72,13 +70,27 @@ class Endpoint:
         Raises:
             ModelError: There is no answer, also not after asking again.
         """
+        url = request.path if "://" in request.path else self.base_url + request.path
         n_tries = 0
         while True:
             await self._gate.wait()
             try:
-                async with aclosing(self._attempt(request)) as outputs:
-                    async for output in outputs:
-                        yield output
+                began, first = time.perf_counter(), None
+                async with await self._asked(
+                    "POST", url, request.body, silent=request.whole
+                ) as response:
+                    arrival = Arrival(request, response.content_type, url=url, model=self.model)
+                    async for chunk in response:
+                        for delta in arrival.feed(chunk):
+                            first = first or time.perf_counter() - began
+                            yield delta
+                for output in arrival.finish():
+                    took = time.perf_counter() - began
+                    if isinstance(output, Completion):
+                        output = replace(output, time_to_first_token=first, duration=took)
+                    else:
+                        first = first or took
+                    yield output
                 return
             except ModelError as error:
                 n_tries += 1
@@ -126,10 +138,7 @@ class Endpoint:
         Raises:
             ModelError: The server refuses, or answers something else.
         """
-        async with self._client.request(method, url, headers=self._headers, body=body) as response:
-            self._reached = True
-            if response.status != 200:
-                raise await self._refused(response, url)
+        async with await self._asked(method, url, body) as response:
             text = await response.read(1 << 26)
         try:
             return json.loads(text.decode("utf-8", "replace"))
@@ -148,26 +157,22 @@ class Endpoint:
             and not self._reached
         )
 
-    async def _attempt(self, request: Request) -> AsyncGenerator[Delta | Completion, None]:
-        started = time.perf_counter()
-        first: float | None = None
-        url = request.path if "://" in request.path else self.base_url + request.path
-        async with self._client.request(
-            "POST", url, headers=self._headers, body=request.body, silent=request.whole
-        ) as response:
-            self._reached = True
-            if response.status != 200:
+    async def _asked(
+        self, method: str, url: str, body: bytes | None, *, silent: bool = False
+    ) -> Response:
+        """The answer to one request, once its head has come.
+
+        Raises:
+            ModelError: There is none, or it is a refusal.
+        """
+        response = await self._client.request(
+            method, url, headers=self._headers, body=body, silent=silent
+        )
+        self._reached = True
+        if response.status != 200:
+            async with response:
                 raise await self._refused(response, url)
-            reader = request.reader()
-            async with aclosing(self._deltas(response, request, reader, url)) as deltas:
-                async for delta in deltas:
-                    if first is None:
-                        first = time.perf_counter() - started
-                    yield delta
-        rest, completion = reader.finish()
-        for delta in rest:
-            yield delta
-        yield replace(completion, time_to_first_token=first, duration=time.perf_counter() - started)
+        return response
 
     async def _refused(self, response: Response, url: str) -> ModelError:
         return error_of_response(
@@ -179,62 +184,6 @@ class Endpoint:
             key_name=self._key_name,
             now=time.time(),
         )
-
-    async def _deltas(
-        self, response: Response, request: Request, reader: Reader, url: str
-    ) -> AsyncGenerator[Delta, None]:
-        kind = response.content_type
-        if kind == "application/json" and not request.lines:
-            for delta in self._whole(await response.read(1 << 30), reader, url):
-                yield delta
-            return
-        if kind == "text/html":
-            raise ModelError(
-                f"{url} answers with a web page, not a completion; is the address right?"
-            )
-        decoder = LineDecoder() if request.lines else SseDecoder()
-        done = False
-        async for chunk in response.chunks:
-            for text in decoder.feed(chunk):
-                if text == "[DONE]":
-                    done = True
-                elif text:
-                    for delta in self._event(text, reader, url):
-                        yield delta
-        for text in decoder.finish():
-            if text == "[DONE]":
-                done = True
-            else:
-                for delta in self._event(text, reader, url):
-                    yield delta
-        if not (reader.complete or done):
-            raise ModelConnectionError(f"the stream from {url} ended before the answer was over")
-
-    def _event(self, text: str, reader: Reader, url: str) -> Iterable[Delta]:
-        try:
-            data: Any = json.loads(text)
-        except (json.JSONDecodeError, RecursionError) as error:
-            raise ModelResponseError(
-                f"{url} streamed an event that is not JSON: {clip(text)}"
-            ) from error
-        if not isinstance(data, dict):
-            raise ModelResponseError(f"{url} streamed {clip(text)} where an object belongs")
-        fields = cast("dict[str, Any]", data)
-        if fields.get("error"):
-            raise error_of_event(fields["error"], url=url, model=self.model)
-        return reader.event(fields)
-
-    def _whole(self, body: bytes, reader: Reader, url: str) -> Iterable[Delta]:
-        try:
-            data: Any = json.loads(body.decode("utf-8", "replace"))
-        except (json.JSONDecodeError, RecursionError) as error:
-            raise ModelResponseError(f"{url} answered with broken JSON") from error
-        if not isinstance(data, Mapping):
-            raise ModelResponseError(f"{url} answered {clip(data)} where an object belongs")
-        fields = cast("Mapping[str, Any]", data)
-        if fields.get("error"):
-            raise error_of_event(fields["error"], url=url, model=self.model)
-        return reader.whole(fields)
 
 
 def _tried(error: ModelError, n_tries: int) -> ModelError:
@@ -287,7 +236,7 @@ class RemoteModel:
         """How the model was named."""
         return self._spec
 
-    async def stream(
+    def stream(
         self, conversation: Conversation, settings: ModelSettings | None = None
     ) -> AsyncIterator[ModelOutput]:
         """Complete a conversation.
@@ -296,22 +245,30 @@ class RemoteModel:
             ModelError: There is no completion, also not after asking again.
         """
         settings = settings or ModelSettings()
-        try:
-            async for output in self._outputs(conversation, settings):
-                yield output
-            return
-        except ModelError as error:  # of a schema: before anything was written
-            if settings.constrain or not _refuses_schema(error, settings):
-                raise
-            _log.warning("%s: answers are not held to a schema: %s", self._spec, error)
-        async for output in self._outputs(conversation, replace(settings, response_schema=None)):
-            yield output
+        if settings.response_schema is None or settings.constrain:
+            return self._outputs(conversation, settings)
+        return self._held_where_it_can_be(conversation, settings)
 
-    async def _outputs(
+    def _outputs(
         self, conversation: Conversation, settings: ModelSettings
     ) -> AsyncGenerator[ModelOutput, None]:
-        request = self._dialect.request(conversation, settings)
-        async with aclosing(self._endpoint.ask(request)) as outputs:
+        return self._endpoint.ask(self._dialect.request(conversation, settings))
+
+    async def _held_where_it_can_be(
+        self, conversation: Conversation, settings: ModelSettings
+    ) -> AsyncGenerator[ModelOutput, None]:
+        """A server that refuses the schema of an answer is asked again without it."""
+        try:
+            async with aclosing(self._outputs(conversation, settings)) as outputs:
+                async for output in outputs:
+                    yield output
+            return
+        except ModelError as error:  # of a schema: before anything was written
+            if not _refuses_schema(error):
+                raise
+            _log.warning("%s: answers are not held to a schema: %s", self._spec, error)
+        free = replace(settings, response_schema=None)
+        async with aclosing(self._outputs(conversation, free)) as outputs:
             async for output in outputs:
                 yield output
 
@@ -323,14 +280,10 @@ class RemoteModel:
 _SCHEMA_WORDS = ("response_format", "json_schema", "output_config", "output_format", "text.format")
 
 
-def _refuses_schema(error: ModelError, settings: ModelSettings) -> bool:
+def _refuses_schema(error: ModelError) -> bool:
     """Whether a server refused a request because it cannot hold an answer to its schema."""
     refused = type(error) is ModelError and "refused the request" in str(error)
-    return (
-        refused
-        and settings.response_schema is not None
-        and any(word in str(error) for word in _SCHEMA_WORDS)
-    )
+    return refused and any(word in str(error) for word in _SCHEMA_WORDS)
 
 
 if TYPE_CHECKING:

@@ -213,7 +213,7 @@ async def _download_once(
             _sidecar(part).write_text(_version(response), encoding="utf-8")
         message = f"fetching {card.file} from {url.split('/')[2]}:"
         with part.open("ab" if start else "wb") as file:
-            async for chunk in response.chunks:
+            async for chunk in response:
                 file.write(chunk)
                 progress(Progress(message, file.tell(), total))
         if part.stat().st_size < total:
@@ -230,7 +230,7 @@ async def _opened(client: HttpClient, url: str, part: Path) -> AsyncGenerator[Re
         headers = {"Range": f"bytes={part.stat().st_size}-", "If-Range": version}
     here = url
     for _ in range(_MAX_REDIRECTS):
-        async with client.request("GET", here, headers=headers) as response:
+        async with await client.request("GET", here, headers=headers) as response:
             if response.status in (301, 302, 303, 307, 308):
                 here = urljoin(here, response.headers.get("Location", ""))
                 continue

@@ -74,7 +74,7 @@ class AgUi:
         """Answer a RunAgentInput with the events of a run."""
         asked = _read(await self._app.guard.body(request))
         visit = VISIT.get()
-        async with self._app.slots.taken():
+        async with self._app.slots:
             run = await self._begun(asked, visit.owner)
             visit.facts |= {"agent": self._runs.agent.name, "run": run.id, "stream": True}
             events = AgUiEvents(asked.thread_id, asked.run_id, run)

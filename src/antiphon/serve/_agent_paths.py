@@ -73,13 +73,13 @@ class AgentPaths:
     async def _begin(self, request: "web.Request") -> "web.StreamResponse":
         fields = Fields(await self._app.guard.body(request))
         stream = fields.flag("stream")
-        async with self._app.slots.taken():
+        async with self._app.slots:
             return await self._answer(request, self._runs.begin(fields, VISIT.get().owner), stream)
 
     async def _resume(self, request: "web.Request") -> "web.StreamResponse":
         fields = Fields(await self._app.guard.body(request))
         stream = fields.flag("stream")
-        async with self._app.slots.taken():
+        async with self._app.slots:
             owner = VISIT.get().owner
             run = await self._runs.resume(request.match_info["id"], fields, owner)
             return await self._answer(request, run, stream)

@@ -10,9 +10,10 @@ import logging
 import secrets
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import AbstractContextManager, aclosing, asynccontextmanager, nullcontext
+from contextlib import AbstractContextManager, aclosing, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from antiphon.errors import AntiphonError, ModelError
@@ -304,7 +305,7 @@ class App:
 
     async def _count_tokens(self, request: "web.Request") -> "web.StreamResponse":
         ask = MessagesServing().shown(await self.guard.body(request), self.limits)
-        async with self.slots.taken(), self.in_time():
+        async with self.slots, self.in_time():
             n_tokens = await self.models[ask.model].count_tokens(ask)
         return json_response({"input_tokens": n_tokens})
 
@@ -321,7 +322,7 @@ class App:
             ask = serving.read(row, self.limits)
             served = self.models[ask.model]
             VISIT.get().facts |= {"model": served.name, "stream": ask.stream}
-            async with self.slots.taken():
+            async with self.slots:
                 streams = [pieces_of(served, ask, index) for index in range(ask.n)]
                 if ask.stream:
                     return await self.send(request, serving.stream(ask), side_by_side(streams))
@@ -343,18 +344,9 @@ class App:
             raise errors.exceptions[0] from errors
         return [task.result() for task in tasks]
 
-    @asynccontextmanager
-    async def in_time(self) -> AsyncGenerator[None]:
-        """The time that a request may take.
-
-        Raises:
-            Refusal: It took longer.
-        """
-        try:
-            async with asyncio.timeout(self.settings.request_seconds):
-                yield
-        except TimeoutError as error:
-            raise Refusal(504, "the answer took too long", "request_timeout") from error
+    def in_time(self) -> "InTime":
+        """The time that a request may take."""
+        return InTime(self.settings.request_seconds)
 
     async def send(
         self,
@@ -433,6 +425,27 @@ class App:
         facts = VISIT.get().facts
         facts["read"] = facts.get("read", 0) + usage.input_tokens
         facts["written"] = facts.get("written", 0) + usage.output_tokens
+
+
+class InTime:
+    """So long an ``async with`` may take; a `Refusal` where it takes longer."""
+
+    def __init__(self, seconds: float) -> None:
+        self._timeout = asyncio.timeout(seconds)
+
+    async def __aenter__(self) -> None:
+        await self._timeout.__aenter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            await self._timeout.__aexit__(kind, error, traceback)
+        except TimeoutError as late:
+            raise Refusal(504, "the answer took too long", "request_timeout") from late
 
 
 async def _name_server(request: "web.Request", response: "web.StreamResponse") -> None:

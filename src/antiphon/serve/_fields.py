@@ -23,7 +23,7 @@ def read_object(body: bytes) -> dict[str, Any]:
         Refusal: There is none, or it nests deeper than `MAX_DEPTH`.
     """
     try:
-        value: Any = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
+        value: Any = _decoder.decode(body.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise bad(f"the body is not UTF-8: byte {error.start}") from error
     except json.JSONDecodeError as error:
@@ -39,6 +39,9 @@ def read_object(body: bytes) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> object:
     raise ValueError(f"{name} is not JSON")
+
+
+_decoder = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def _check_depth(value: object) -> None:

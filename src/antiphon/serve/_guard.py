@@ -12,8 +12,9 @@ import logging
 import secrets
 import time
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from antiphon.serve._fields import read_object
 from antiphon.serve._metrics import Metrics
@@ -60,7 +61,8 @@ class Guard:
         """
         self._check_origin(request)
         if not self._settings.keys:
-            _check_host(request)
+            if not _is_own(request.headers.get("Host", "")):
+                raise Refusal(403, "this server is for this machine alone; set a key to open it")
             return ""
         owner = self._owner(request)
         if owner is None and not is_open:
@@ -100,7 +102,8 @@ class Guard:
         origin = request.headers.get("Origin")
         if origin is None or origin in self._origins:
             return
-        if urlsplit(origin).netloc.lower() == request.headers.get("Host", "").lower():
+        parts = _split(origin)
+        if parts and parts.netloc.lower() == request.headers.get("Host", "").lower():
             return
         raise Refusal(403, "pages of this origin may not ask this server", "origin_not_allowed")
 
@@ -143,6 +146,14 @@ class Guard:
         limit = self._settings.max_body_bytes
         if request.content_length is not None and request.content_length > limit:
             raise _too_large(limit)
+        if request.content.is_eof():  # all of it came with the head
+            body = request.content.read_nowait()
+            if len(body) > limit:
+                raise _too_large(limit)
+            return read_object(body)
+        return read_object(await self._slow_body(request, limit))
+
+    async def _slow_body(self, request: "web.Request", limit: int) -> bytes:
         parts: list[bytes] = []
         size = 0
         try:
@@ -154,7 +165,7 @@ class Guard:
                         raise _too_large(limit)
         except TimeoutError as error:
             raise Refusal(408, "the body did not come in time", "request_timeout") from error
-        return read_object(b"".join(parts))
+        return b"".join(parts)
 
     # --- The record
 
@@ -176,14 +187,22 @@ class Guard:
             access_log.info("%s", json.dumps(line, separators=(",", ":")))
 
 
-def _check_host(request: "web.Request") -> None:
-    """Without a key only this machine is served, under a name that is its own.
+@lru_cache(64)
+def _is_own(host: str) -> bool:
+    """Whether a ``Host`` is a name of this machine itself: without a key no other is served.
 
     A web page can point a name of its own at 127.0.0.1; the browser then sends that name.
     """
-    host = urlsplit(f"//{request.headers.get('Host', '')}").hostname or ""
-    if not is_loopback(host):
-        raise Refusal(403, "this server is for this machine alone; set a key to open it")
+    parts = _split(f"//{host}")
+    return parts is not None and is_loopback(parts.hostname or "")
+
+
+def _split(address: str) -> SplitResult | None:
+    """The parts of an address; ``None`` where it is none."""
+    try:
+        return urlsplit(address)
+    except ValueError:
+        return None
 
 
 def _too_large(limit: int) -> Refusal:

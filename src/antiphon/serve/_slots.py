@@ -2,15 +2,13 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 
 from antiphon.serve._metrics import Metrics
 from antiphon.serve._refusal import Refusal
 
 
 class Slots:
-    """A bounded number of slots with a bounded queue before them."""
+    """A bounded number of slots with a bounded queue before them; ``async with`` holds one."""
 
     def __init__(self, n: int, *, max_waiting: int, wait_seconds: float, metrics: Metrics) -> None:
         """Set up.
@@ -29,9 +27,8 @@ class Slots:
         self._idle = asyncio.Event()
         self._idle.set()
 
-    @asynccontextmanager
-    async def taken(self) -> AsyncGenerator[None, None]:
-        """Hold a slot.
+    async def __aenter__(self) -> None:
+        """Take a slot.
 
         Raises:
             Refusal: Too many wait already, or none came free in time.
@@ -39,13 +36,12 @@ class Slots:
         await self._take()
         self._metrics.in_flight += 1
         self._idle.clear()
-        try:
-            yield
-        finally:
-            self._metrics.in_flight -= 1
-            if not self._metrics.in_flight:
-                self._idle.set()
-            self._give_back()
+
+    async def __aexit__(self, *error: object) -> None:
+        self._metrics.in_flight -= 1
+        if not self._metrics.in_flight:
+            self._idle.set()
+        self._give_back()
 
     async def idle(self) -> None:
         """Wait until nobody holds a slot."""
