@@ -467,7 +467,12 @@ def test_a_name_that_was_pointed_at_this_machine_is_not_served() -> None:
     assert got.status == 403
 
 
-NO_ADDRESSES = [{"Host": "["}, {"Host": "127.0.0.1]"}, {"Host": "\u2100.com"}, {"Origin": "http://["}]
+NO_ADDRESSES = [
+    {"Host": "["},
+    {"Host": "127.0.0.1]"},
+    {"Host": "\u2100.com"},
+    {"Origin": "http://["},
+]
 
 
 @pytest.mark.parametrize("headers", NO_ADDRESSES, ids=str)

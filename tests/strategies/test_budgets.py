@@ -65,6 +65,15 @@ def test_a_plan_keeps_its_last_call_for_an_answer_where_that_is_asked_for() -> N
     assert result.messages[-1].text == "From what is known: 3."
 
 
+def test_a_last_call_that_gives_no_answer_ends_the_run_as_the_limit_does() -> None:
+    cut = Completion(Message.assistant("From what"), "length", Usage(n_requests=1))
+    answers = [in_words("a"), looks(1), looks(2), looks(3), cut]
+    result = PlanAndExecute(clerk(answers), max_steps=5, on_limit="answer").run_sync("go")
+
+    assert (result.stop_reason, result.output, used(result)) == ("step_limit", "", 5)
+    assert limits(result.trajectory) == [("max_steps", 5)]
+
+
 def test_a_budget_that_suffices_is_not_noticed() -> None:
     answers = [in_words("a"), "found", "Done."]
     result = PlanAndExecute(clerk(answers), max_steps=4, on_limit="answer").run_sync("go")

@@ -74,14 +74,21 @@ class StrategyCourse(Course):
         if self.start.earlier is None:
             await self._begin()
         try:
-            return await self.pursue()
+            return await self._within_budget()
         except Waiting as waiting:
             self.pending = waiting.calls
             return "pending"
+
+    async def _within_budget(self) -> RunStopReason:
+        try:
+            return await self.pursue()
         except Spent as spent:
             reached = spent.reached
-            await self.emit(LimitEvent(reached.limit, reached.value))
+        await self.emit(LimitEvent(reached.limit, reached.value))
+        try:
             return await self.settle(reached)
+        except Spent:  # the last call gave nothing either
+            return reached.stop
 
     @abstractmethod
     async def pursue(self) -> RunStopReason:
