@@ -192,6 +192,28 @@ def badly(x, y: list, z: dict[str, Any], day: Annotated[object, "any day"] = obj
     """
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Go.\n\nArgs\n    a: first\n    b: second",
+        "Go.\n\nParameters:\n    a: int\n        first\n    b: list[str], optional\n        second",
+        "Go.\n\nArgs:\n    a：first\n    b : second",  # noqa: RUF001
+        "Go.\r\n\r\nArgs:\r\n\ta: first\r\n\tb: second",
+    ],
+)
+def test_relatives_of_known_styles_are_read(text: str) -> None:
+    doc = parse_docstring(text)
+
+    assert doc.parameters == {"a": "first", "b": "second"}
+    assert doc.description == "Go."
+
+
+def test_a_line_that_is_a_word_of_a_header_is_none_without_entries() -> None:
+    text = "Go.\n\nParameters\n    are read from the file."
+
+    assert parse_docstring(text).description == text
+
+
 def test_the_lint_names_what_a_model_would_miss() -> None:
     found = {(f.parameter, f.message.split(";")[0]) for f in check_tools([tool(badly)])}  # pyright: ignore
 

@@ -38,7 +38,7 @@ def _restore(node: Any, value: Any, root: Schema, depth: int) -> Any:
         return value
     properties: dict[str, Any] = schema.get("properties") or {}
     extra: Any = schema.get("additionalProperties")
-    if not properties and is_pairs(value):
+    if not properties and (is_pairs(value) or value == []):
         return {p["key"]: _restore(extra, p["value"], root, depth + 1) for p in value}
     if not isinstance(value, dict):
         return value
@@ -66,10 +66,10 @@ def _fitting(variants: Sequence[Any], value: Any, root: Schema) -> Schema | None
     """The variant that a value was meant for, by its kind and by the properties it has."""
     full = [as_schema(v) for v in variants]
     full = [resolve(v, root) if "$ref" in v else v for v in full]
-    if is_pairs(value):
-        maps = [v for v in full if _is_map(v)]
-        if maps:
-            return maps[0]
+    maps = [v for v in full if _is_map(v)]
+    lists = any(v.get("type") == "array" for v in full)
+    if maps and (is_pairs(value) or (value == [] and not lists)):
+        return maps[0]
     wanted = "array" if isinstance(value, list) else "object" if isinstance(value, dict) else ""
     kinds = [v for v in full if v.get("type") == wanted]
     if len(kinds) > 1 and isinstance(value, dict):

@@ -83,31 +83,40 @@ def _clip_sent(sent: object, limit: int = 300) -> str:
     return text if len(text) <= limit else f"{text[: limit - 50]}...{text[-40:]}"
 
 
-def brief(schema: Schema, depth: int = 0) -> str:
+def brief(schema: Schema, depth: int = 0, root: Schema | None = None) -> str:
     """A schema in a few words, for an answer to the model.
+
+    Args:
+        schema: The schema.
+        depth: How deep it stands.
+        root: Where its definitions are; in itself where not given.
 
     >>> brief({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]})
     '{"city": string}'
     """
+    root = schema if root is None else root
+    name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
+    if name and depth < 3 and name in root.get("$defs", {}):
+        schema = root["$defs"][name]
     if "enum" in schema:
         return " | ".join(json.dumps(v, ensure_ascii=False) for v in schema["enum"][:12])
     if "const" in schema:
         return json.dumps(schema["const"], ensure_ascii=False)
     for key in ("anyOf", "oneOf"):
         if key in schema:
-            return " | ".join(dict.fromkeys(brief(s, depth + 1) for s in schema[key][:6]))
+            return " | ".join(dict.fromkeys(brief(s, depth + 1, root) for s in schema[key][:6]))
     kind = schema.get("type")
     if kind == "object" and schema.get("properties") and depth < 3:
         required = schema.get("required", ())
         inside = ", ".join(
-            f'"{name}"{"" if name in required else "?"}: {brief(s, depth + 1)}'
+            f'"{name}"{"" if name in required else "?"}: {brief(s, depth + 1, root)}'
             for name, s in list(schema["properties"].items())[:20]
         )
         return "{" + inside + "}"
     if kind == "array":
         items = schema.get("items")
         known = isinstance(items, dict) and depth < 4
-        return f"[{brief(cast('Schema', items), depth + 1) if known else 'any'}]"
+        return f"[{brief(cast('Schema', items), depth + 1, root) if known else 'any'}]"
     if isinstance(kind, list):
         return " | ".join(cast("list[str]", kind))
     if kind == "object" and depth == 0:

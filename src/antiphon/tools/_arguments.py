@@ -8,10 +8,12 @@ for a text parameter is never touched, and text that is not JSON is never guesse
 import difflib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 from antiphon.errors import ToolDefinitionError
+from antiphon.messages._json_schema import resolve
 from antiphon.messages._restore import restore
+from antiphon.tools._annotations import readable
 from antiphon.tools._answers import (
     Rejected,
     article,
@@ -42,6 +44,8 @@ _CONTAINER_ERRORS = frozenset(
         "dataclass_exact_type",
         "named_tuple_type",
         "arguments_type",
+        "union_tag_not_found",
+        "union_tag_invalid",
     }
 )
 
@@ -110,16 +114,16 @@ class ArgumentReader:
         from typing_extensions import TypedDict
 
         if self.whole is not None:
-            self._validator = TypeAdapter[Any](self.whole).validator
+            self._validator = TypeAdapter[Any](readable(self.whole)).validator
             return self._validator
         parameters = self.signature.parameters
         self._scalar = all(_is_scalar(p) for p in parameters)
-        self._optional = {p.name for p in parameters if not p.required and not _takes_null(p)}
+        self._optional = {p.wire_name for p in parameters if not p.required and not _takes_null(p)}
         fields: dict[str, Any] = {}
         for parameter in parameters:
             if parameter.kind != "context":
                 wrap: Any = Required if parameter.required else NotRequired
-                fields[parameter.name] = wrap[parameter.annotation]
+                fields[parameter.name] = wrap[self._checked(parameter)]
         shape: Any = TypedDict("Arguments", fields)  # type: ignore[operator]  # fields are made here
         shape.__pydantic_config__ = ConfigDict(
             extra="forbid", allow_inf_nan=False, ser_json_inf_nan="constants"
@@ -129,6 +133,22 @@ class ArgumentReader:
         except Exception as error:
             raise self._blame(error) from error
         return self._validator
+
+    def _checked(self, parameter: Parameter) -> Any:
+        """The type of a parameter; ``**`` ones may not stand for others, contexts least of all."""
+        if parameter.kind != "double_star":
+            return parameter.annotation
+        from pydantic import AfterValidator
+
+        taken = {p.name for p in self.signature.parameters if p.kind != "positional"}
+
+        def check(given: Values) -> Values:
+            for name in given:
+                if name in taken:
+                    raise ValueError(f"may not hold {name!r}, which is a name of its own")
+            return given
+
+        return Annotated[parameter.annotation, AfterValidator(check)]
 
     def _blame(self, error: Exception) -> ToolDefinitionError:
         from pydantic import TypeAdapter
@@ -184,6 +204,8 @@ class ArgumentReader:
         if isinstance(given, str) and given.lstrip().startswith("{"):
             given = _json_inside(given)
             repairs.append("arguments: JSON text unpacked")
+        if given is None and not self.properties:
+            return {}, ["arguments: null read as none"]
         if not isinstance(given, Mapping):
             kind = "null" if given is None else kind_of(given)
             raise self._rejected([f"they must be one JSON object, not {article(kind)}"], arguments)
@@ -211,7 +233,7 @@ class ArgumentReader:
                 if depth == _MAX_UNPACKED or not (
                     _unpack(given, problems, repairs) or self._unpair(given, repairs)
                 ):
-                    raise self._rejected(self._explain(problems), sent) from error
+                    raise self._rejected(self._explain(given, problems), sent) from error
         raise AssertionError("the last pass returns or raises")
 
     def _unpair(self, given: Values, repairs: list[str]) -> bool:
@@ -224,20 +246,20 @@ class ArgumentReader:
         repairs.append("arguments: key-value pairs read as objects")
         return True
 
-    def _explain(self, problems: Sequence[dict[str, Any]]) -> list[str]:
+    def _explain(self, given: Values, problems: Sequence[dict[str, Any]]) -> list[str]:
         out: list[str] = []
         unions: set[Any] = set()
         for problem in problems:
             loc: tuple[Any, ...] = problem["loc"]
             top = loc[0] if loc else ""
             schema = self.properties.get(top, {}) if isinstance(top, str) else {}
-            if ("anyOf" in schema or "oneOf" in schema) and problem["type"] != "extra_forbidden":
-                if top not in unions:
-                    unions.add(top)
-                    sent = _walk_top(problems, top)
-                    out.append(f"'{top}' should be {brief(schema)}{sent}")
-            else:
-                out.append(self._sentence(problem, loc))
+            schema = resolve(schema, self.schema) if "$ref" in schema else schema
+            if not _is_open_union(schema, problem) or problem["type"] == "extra_forbidden":
+                out.append(self._sentence(problem, _written_loc(given, loc)))
+            elif top not in unions:
+                unions.add(top)
+                sent = _walk_top(problems, top)
+                out.append(f"'{top}' should be {brief(schema, root=self.schema)}{sent}")
         return out
 
     def _sentence(self, problem: dict[str, Any], loc: tuple[Any, ...]) -> str:
@@ -310,13 +332,45 @@ def _place(given: Any, loc: Sequence[Any]) -> tuple[Any, Any]:
     key: Any = None
     here: Any = given
     for part in loc:
-        inside = (isinstance(here, dict) and part in here) or (
-            isinstance(here, list) and isinstance(part, int) and part < len(cast("list[Any]", here))
-        )
-        if inside:
-            holder, key = cast("Any", here), part
-            here = holder[part]
+        below = _below(here, part)
+        if below is not _NOTHING:
+            holder, key, here = here, part, below
     return holder, key
+
+
+def _is_open_union(schema: Schema, problem: Mapping[str, Any]) -> bool:
+    """Whether several variants are possible, and it is not known which one was meant."""
+    variants = schema.get("anyOf") or schema.get("oneOf") or ()
+    real = [variant for variant in variants if variant.get("type") != "null"]
+    if len(real) == 1:  # or null: of the wrong kind as a whole, or wrong in itself
+        return len(problem["loc"]) == 1 and problem["type"].endswith(("_type", "_parsing"))
+    return len(real) > 1 and "discriminator" not in schema
+
+
+def _written_loc(given: Any, loc: Sequence[Any]) -> tuple[Any, ...]:
+    """A place as the model wrote it: without the names of variants that its checks went through."""
+    here: Any = given
+    kept: list[Any] = []
+    for at, part in enumerate(loc):
+        below = _below(here, part)
+        if below is not _NOTHING:
+            here = below
+        if below is not _NOTHING or at == len(loc) - 1:
+            kept.append(part)
+    return tuple(kept)
+
+
+_NOTHING: Any = object()
+
+
+def _below(holder: Any, part: Any) -> Any:
+    """What an object or array holds at a key or position."""
+    if isinstance(holder, dict):
+        return cast("dict[Any, Any]", holder).get(part, _NOTHING)
+    if isinstance(holder, list) and isinstance(part, int):
+        items = cast("list[Any]", holder)
+        return items[part] if part < len(items) else _NOTHING
+    return _NOTHING
 
 
 def _json_inside(text: str) -> Any:

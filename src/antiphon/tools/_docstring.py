@@ -44,6 +44,12 @@ _DROPPED_FIELDS = frozenset(
 )
 
 _HEADER = re.compile(r"(?:#+\s*)?[*_]{0,2}([A-Za-z][A-Za-z ]{2,20}?)[*_]{0,2}\s*:\s*[*_]{0,2}\s*$")
+_BARE_HEADERS = frozenset({"args", "arguments", "parameters", "params"})
+_TYPE = re.compile(
+    r"(?:(?:None|[Ss]tr|[Ii]nt|[Ff]loat|[Bb]ool|[Bb]ytes|[Ll]ist|[Dd]ict|[Tt]uple|[Ss]et|Any|Optional|Union|"
+    r"Literal|Sequence|Iterable|Mapping|Callable)\b(?:\[.*\])?(?:\s*(?:\||or)\s*)?)+"
+    r"(?:,\s*optional)?(?:,?\s*(?:=|default:?)\s*\S+)?$"
+)
 _UNDERLINE = re.compile(r"\s*(?:-{3,}|={3,}|~{3,})\s*$")
 _FIELD = re.compile(r"\s*[:@](\w+)(?:\s+((?:[^:`]|`[^`]*`|:(?=\w))*?))?\s*:(?:\s+(.*))?$")
 _FIELD_MARKS = (":", "@")
@@ -51,7 +57,7 @@ _NAME = r"[`*\\]*\w[\w.]*[`*]*"
 _ENTRY = re.compile(
     rf"(?:[-+•*]\s+)?(?P<names>{_NAME}(?:\s*(?:,|/)\s*{_NAME})*)\s*"
     r"(?:\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)|\[[^\]]*\])?\s*"
-    r"(?::(?!:)|--|[–—]|(?<=\s)-(?=\s))\s*(?P<text>.*)$"  # noqa: RUF001
+    r"(?::(?!:)|：|--|[–—]|(?<=\s)-(?=\s))\s*(?P<text>.*)$"  # noqa: RUF001
 )
 _NUMPY_ENTRY = re.compile(
     rf"(?P<names>{_NAME}(?:\s*,\s*{_NAME})*)\s*(?:(?:\s:|:(?=\s))(?P<kind>\s.*)?|:)?$"
@@ -111,7 +117,7 @@ class _Reader:
         while self.position < len(self.lines):
             line = self.lines[self.position]
             begins_field = line.lstrip()[:1] in _FIELD_MARKS
-            ends_header = line.rstrip(" *_")[-1:] == ":"
+            ends_header = line.rstrip(" *_")[-1:] == ":" or line.strip().lower() in _BARE_HEADERS
             if not (
                 (self._may_be_numpy and self._numpy())
                 or (ends_header and self._google(line))
@@ -150,10 +156,12 @@ class _Reader:
 
     def _google(self, line: str) -> bool:
         header = _HEADER.match(line.strip())
-        title = header.group(1).strip().lower() if header else ""
+        title = header.group(1).strip().lower() if header else line.strip().lower()
         if title not in _PARAMETERS and title not in _RETURNS and title not in _DROPPED:
             return False
         body = self._indented(self.position + 1, self.indents[self.position])
+        if header is None and not _ENTRY.match(body[0].strip() if body else ""):
+            return False
         if not body:
             body = self._flat(self.position + 1) if title in _PARAMETERS else []
             if not body:
@@ -235,6 +243,8 @@ class _Reader:
 
     def _keep(self, names: Sequence[str], lines: Sequence[str], kind: str = "") -> None:
         """Keep a description; where there is none, a type that says more than its name."""
+        if len(lines) > 1 and _TYPE.match(lines[0]) and any(lines[1:]):
+            lines = lines[1:]  # a type stands where the text does, and the text below it
         text = _join(lines) or (kind if len(kind.split()) > 2 else "")
         for name in names:
             choices = _CHOICES.search(text) if "(" in text else None

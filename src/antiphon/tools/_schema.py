@@ -5,17 +5,19 @@ others by pydantic, which is imported only then.  The schema is plain: no titles
 written in place unless they repeat or recurse.
 """
 
-import itertools
 import json
 import math
 import types
 import typing
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Literal
 
 from antiphon.errors import ToolDefinitionError
-from antiphon.tools._signature import EMPTY, Parameter, Signature, class_fields_doc
+from antiphon.tools._annotations import field_texts, readable, with_texts
+from antiphon.tools._docstring import parse_docstring
+from antiphon.tools._signature import EMPTY, Parameter, Signature
 
 Schema = dict[str, Any]
 _SCALARS: dict[Any, str] = {
@@ -40,16 +42,16 @@ def parameters_schema(signature: Signature) -> Schema:
     slow: list[Parameter] = []
     for parameter in shown:
         schema = plain_schema(parameter.annotation)
-        properties[parameter.name] = {} if schema is None else schema
+        properties[parameter.wire_name] = {} if schema is None else schema
         if schema is None:
             slow.append(parameter)
     if slow:
         made, definitions = _pydantic_schemas(signature, slow)
         properties.update(made)
     for parameter in shown:
-        _decorate(properties[parameter.name], parameter)
+        _decorate(properties[parameter.wire_name], parameter)
     root: Schema = {"type": "object", "properties": properties}
-    required = [p.name for p in shown if p.required]
+    required = [p.wire_name for p in shown if p.required]
     if required:
         root["required"] = required
     if definitions:
@@ -61,6 +63,9 @@ def _decorate(schema: Schema, parameter: Parameter) -> None:
     """Write a parameter's description and default into its schema, which is nobody else's yet."""
     if parameter.description:
         schema.pop("description", None)
+        for member in schema.get("anyOf", ()):
+            if member.get("description") == parameter.description:
+                del member["description"]
         schema["description"] = parameter.description
     if parameter.default is not EMPTY and parameter.default is not None:
         found, value = json_default(parameter.default)
@@ -75,12 +80,12 @@ def plain_schema(annotation: Any) -> Schema | None:
         return {"type": scalar}
     if annotation is Any or annotation is object:
         return {}
-    if annotation is list:
-        return {"type": "array", "items": {}}
-    if annotation is dict:
-        return {"type": "object", "additionalProperties": True}
     origin = typing.get_origin(annotation)
     arguments = typing.get_args(annotation)
+    if annotation is list or (origin is list and not arguments):
+        return {"type": "array", "items": {}}
+    if annotation is dict or (origin is dict and not arguments):
+        return {"type": "object", "additionalProperties": True}
     if origin is Literal:
         return _literal_schema(arguments)
     if origin is list:
@@ -94,7 +99,8 @@ def plain_schema(annotation: Any) -> Schema | None:
     if origin is typing.Union or origin is types.UnionType:
         return _union_schema(arguments)
     if origin is typing.Annotated and all(isinstance(m, str) for m in annotation.__metadata__):
-        return plain_schema(arguments[0])
+        plain = plain_schema(arguments[0])
+        return None if plain is None else {**plain, "description": annotation.__metadata__[-1]}
     return None
 
 
@@ -166,16 +172,16 @@ def _pydantic_schemas(
     adapters: list[tuple[str, Any, Any]] = []
     for parameter in parameters:
         try:
-            adapter: Any = TypeAdapter(parameter.annotation)
+            with warnings.catch_warnings(action="ignore", category=UserWarning):
+                # an alias is read here, and means nothing to an adapter by itself
+                adapter: Any = TypeAdapter(with_texts(parameter.annotation))
             adapter.json_schema(schema_generator=_generator())
         except Exception as error:
             raise undescribable(signature, parameter, error) from error
-        adapters.append((parameter.name, "validation", adapter))
+        adapters.append((parameter.wire_name, "validation", adapter))
     keyed, whole = TypeAdapter.json_schemas(adapters, schema_generator=_generator())
     schemas: dict[str, Schema] = {key[0]: dict(schema) for key, schema in keyed.items()}
     root = tidy({"properties": schemas, "$defs": whole.get("$defs", {})})
-    documented = _FieldDocs(p.annotation for p in parameters)
-    documented.apply(root)
     return root["properties"], root.get("$defs", {})
 
 
@@ -217,99 +223,56 @@ def _generator() -> Any:
                     raise ValueError("no JSON for this default")
                 return value
 
+            def model_schema(self, schema: Any) -> Any:
+                kind = schema["cls"]
+                return _documented(super().model_schema(schema), kind, _wire_names(kind))
+
+            def dataclass_schema(self, schema: Any) -> Any:
+                return _documented(super().dataclass_schema(schema), schema["cls"], {})
+
+            def typed_dict_schema(self, schema: Any) -> Any:
+                made, kind = super().typed_dict_schema(schema), schema.get("cls")
+                return made if kind is None else _documented(made, kind, {})
+
+            def call_schema(self, schema: Any) -> Any:  # how older pydantic has named tuples
+                return _documented_items(super().call_schema(schema), schema["function"])
+
+            def named_tuple_schema(self, schema: Any) -> Any:
+                made: Any = super()
+                return _documented_items(made.named_tuple_schema(schema), schema["cls"])
+
         _GENERATOR.append(Untitled)
     return _GENERATOR[0]
 
 
-class _FieldDocs:
-    """Docstrings of dataclasses, TypedDicts and models, given to their fields' schemas."""
-
-    def __init__(self, annotations: typing.Iterable[Any]) -> None:
-        self.by_fields: dict[tuple[str, ...], Mapping[str, str]] = {}
-        seen: set[int] = set()
-        for annotation in annotations:
-            self._collect(annotation, seen)
-
-    def _collect(self, annotation: Any, seen: set[int]) -> None:
-        if id(annotation) in seen:
-            return
-        seen.add(id(annotation))
-        for argument in typing.get_args(annotation):
-            self._collect(argument, seen)
-        value = getattr(annotation, "__value__", None)
-        if value is not None and not isinstance(annotation, type):
-            self._collect(value, seen)
-        if not isinstance(annotation, type) or not hasattr(annotation, "__annotations__"):
-            return
-        try:
-            hints = typing.get_type_hints(annotation, include_extras=True)
-        except Exception:  # names that only a type checker sees: pydantic has said what it can
-            return
-        texts = {**attribute_docs(annotation), **class_fields_doc(annotation)}
-        names = _wire_names(annotation, hints)
-        if texts:
-            key = tuple(sorted(names.values()))
-            self.by_fields[key] = {names[n]: t for n, t in texts.items() if n in names}
-        for hint in hints.values():
-            self._collect(hint, seen)
-
-    def apply(self, node: Any) -> None:
-        if isinstance(node, list):
-            for item in typing.cast("list[Any]", node):
-                self.apply(item)
-            return
-        if not isinstance(node, dict):
-            return
-        schema = typing.cast("Schema", node)
-        properties = schema.get("properties")
-        if isinstance(properties, dict):
-            fields = typing.cast("dict[str, Schema]", properties)
-            for name, text in self.by_fields.get(tuple(sorted(fields)), {}).items():
-                fields[name].setdefault("description", text)
-        for child in children(schema):
-            self.apply(child)
+def _documented(made: Schema, kind: type, names: Mapping[str, str]) -> Schema:
+    """A class's schema with what its source, docstring and annotations say of it and its fields."""
+    doc = parse_docstring(kind.__dict__.get("__doc__"))
+    if made.get("description") and doc.parameters:
+        made["description"] = doc.description
+        if not doc.description:
+            del made["description"]
+    fields: dict[str, Schema] = made.get("properties") or {}
+    for name, text in field_texts(kind).items():
+        if names.get(name, name) in fields:
+            fields[names.get(name, name)].setdefault("description", text)
+    return made
 
 
-def _wire_names(kind: type, hints: Mapping[str, Any]) -> dict[str, str]:
-    fields = getattr(kind, "model_fields", None)
-    if not isinstance(fields, dict):
-        return {name: name for name in hints}
-    model_fields = typing.cast("dict[str, Any]", fields)
-    return {
-        n: f.validation_alias if isinstance(f.validation_alias, str) else n
-        for n, f in model_fields.items()
-    }
+def _documented_items(made: Schema, kind: Any) -> Schema:
+    """A named tuple's schema, likewise; what it says nothing of is described by its name."""
+    names: Any = getattr(kind, "_fields", None)
+    if isinstance(kind, type) and names:
+        texts = field_texts(kind)
+        for name, item in zip(names, made.get("prefixItems", ()), strict=False):
+            item.setdefault("description", texts.get(name, name))
+    return made
 
 
-_ATTRIBUTE_DOCS: dict[type, Mapping[str, str]] = {}
-
-
-def attribute_docs(kind: type) -> Mapping[str, str]:
-    """The text literals below a class's fields, read from its source; cached by class."""
-    cached = _ATTRIBUTE_DOCS.get(kind)
-    if cached is not None:
-        return cached
-    import ast
-    import inspect
-    import textwrap
-
-    found: dict[str, str] = {}
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
-    except (OSError, TypeError, SyntaxError, IndentationError):
-        tree = ast.Module(body=[], type_ignores=[])
-    body = tree.body[0].body if tree.body and isinstance(tree.body[0], ast.ClassDef) else []
-    for field, text in itertools.pairwise(body):
-        if (
-            isinstance(field, ast.AnnAssign)
-            and isinstance(field.target, ast.Name)
-            and isinstance(text, ast.Expr)
-            and isinstance(text.value, ast.Constant)
-            and isinstance(text.value.value, str)
-        ):
-            found[field.target.id] = " ".join(inspect.cleandoc(text.value.value).split())
-    _ATTRIBUTE_DOCS[kind] = found
-    return found
+def _wire_names(kind: type) -> dict[str, str]:
+    """What a model calls its fields in JSON, where that is another name."""
+    fields = typing.cast("dict[str, Any]", getattr(kind, "model_fields", {}))
+    return {n: f.validation_alias for n, f in fields.items() if isinstance(f.validation_alias, str)}
 
 
 _MAPS = ("properties", "$defs", "patternProperties", "dependentSchemas")
@@ -402,7 +365,7 @@ def class_schema(kind: type) -> Schema:
     from pydantic import TypeAdapter
 
     try:
-        made = TypeAdapter[Any](kind).json_schema(schema_generator=_generator())
+        made = TypeAdapter[Any](readable(kind)).json_schema(schema_generator=_generator())
     except Exception as error:
         raise ToolDefinitionError(
             f"class {kind.__qualname__} cannot be described as a tool "
@@ -411,6 +374,5 @@ def class_schema(kind: type) -> Schema:
     root = tidy(made)
     if "$ref" in root:  # a class that contains itself
         root = {**root["$defs"][_reference(root)], "$defs": root["$defs"]}
-    _FieldDocs([kind]).apply(root)
     root.pop("description", None)
     return root

@@ -9,7 +9,7 @@ import inspect
 import sys
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from inspect import Parameter as _P
 from typing import Any, Literal, NamedTuple, cast
@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple, cast
 import typing_extensions
 
 from antiphon.errors import ToolDefinitionError
+from antiphon.tools._annotations import field_texts, readable, text_of
 from antiphon.tools._context import RunContext
 from antiphon.tools._docstring import Docstring, parse_docstring
 
@@ -46,6 +47,15 @@ class Parameter:
     """Whether Python must be given the default: the signature holds a ``Field`` in its place."""
     group: str = ""
     """The ``**`` parameter it belongs to, for a field of ``Unpack[TypedDict]``."""
+
+    @property
+    def wire_name(self) -> str:
+        """What a call names it: its name, or the alias that a ``Field`` gives it."""
+        for extra in reversed(getattr(self.annotation, "__metadata__", ())):
+            alias = getattr(extra, "validation_alias", None)
+            if isinstance(alias, str):
+                return alias
+        return self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +188,7 @@ def _parameters(parameter: _Raw, doc: Docstring, scope: "_Scope") -> list[Parame
     annotation = scope.evaluate(name, parameter.annotation)
     if _is_context(annotation):
         return [Parameter(name, "context", annotation, required=parameter.default is EMPTY)]
-    described = _described(annotation) or doc.parameters.get(name, "")
+    described = text_of(annotation) or doc.parameters.get(name, "")
     if parameter.kind is _P.VAR_POSITIONAL:
         inner = Any if annotation is EMPTY else annotation
         return [Parameter(name, "star", list[inner], described, required=False)]
@@ -225,7 +235,7 @@ def _double_star(
         return [Parameter(name, "double_star", dict[str, inner], described, required=False)]
     (fields,) = typing.get_args(annotation)
     hints = typing_extensions.get_type_hints(fields, include_extras=True)
-    field_doc = parse_docstring(fields.__doc__)
+    texts = field_texts(fields)
     made: list[Parameter] = []
     for key, hint in hints.items():
         while typing.get_origin(hint) in (
@@ -235,9 +245,9 @@ def _double_star(
             typing_extensions.NotRequired,
         ):
             (hint,) = typing.get_args(hint)
-        text = _described(hint) or doc.parameters.get(key) or field_doc.parameters.get(key, "")
+        text = text_of(hint) or doc.parameters.get(key) or texts.get(key, "")
         required = key in fields.__required_keys__
-        made.append(Parameter(key, "named", hint, text, required=required, group=name))
+        made.append(Parameter(key, "named", readable(hint), text, required=required, group=name))
     return made
 
 
@@ -283,20 +293,6 @@ def allows_none(annotation: Any) -> bool:
 def _among(annotation: Any, kinds: frozenset[Any]) -> bool:
     """Whether an annotation is one of some classes; metadata may make others unhashable."""
     return isinstance(annotation, type) and annotation in kinds
-
-
-def _described(annotation: Any) -> str:
-    """The description in ``Annotated[T, ...]``: a text, a ``Doc`` or a ``Field``."""
-    if type(annotation) is type or typing.get_origin(annotation) is not typing.Annotated:
-        return ""
-    for extra in reversed(annotation.__metadata__):
-        if isinstance(extra, str):
-            return extra
-        for attribute in ("documentation", "description"):
-            text = getattr(extra, attribute, None)
-            if isinstance(text, str) and text:
-                return text
-    return ""
 
 
 def _is_context(annotation: Any) -> bool:
@@ -356,7 +352,7 @@ class _Scope:
                 if not self._add_from_callers(error.name):
                     raise
             else:
-                return hints["it"]
+                return readable(hints["it"])
 
     @property
     def locals(self) -> dict[str, Any]:
@@ -462,11 +458,6 @@ def _any_of(function: Any, inner: Callable[..., Any], test: Callable[[Any], bool
         return True
     call: Any = getattr(type(cast("object", function)), "__call__", None)  # noqa: B004  # to look at it
     return test(call) or (test(inner) and not hasattr(function, "__wrapped__"))
-
-
-def class_fields_doc(kind: type) -> Mapping[str, str]:
-    """What a class's own docstring says of its fields."""
-    return parse_docstring(kind.__dict__.get("__doc__")).parameters
 
 
 def is_data_class(value: object) -> bool:
