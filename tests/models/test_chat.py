@@ -34,7 +34,7 @@ from antiphon.messages import (
     ToolSpec,
     Usage,
 )
-from antiphon.models import ModelOutput, ModelSettings, Retry
+from antiphon.models import ModelOutput, ModelSettings, Retry, SampledTokens
 from antiphon.models._chat import ChatDialect
 from antiphon.models._http import Timeouts
 from antiphon.models._remote import RemoteModel
@@ -380,6 +380,24 @@ def test_probabilities_are_asked_for_and_kept_where_the_server_knows_no_ids() ->
     assert completion.tokens is None
     assert completion.logprobs is not None
     assert [(t.text, t.logprob) for t in completion.logprobs[0].top] == [("a", -0.5), ("b", -1.5)]
+
+
+@pytest.mark.parametrize("n_top", [0, None])
+def test_sampled_tokens_come_before_their_text_where_they_are_asked_for(n_top: int | None) -> None:
+    def chunk(text: str) -> Any:
+        logprobs = {"content": [{"token": text, "logprob": -0.5}]}
+        return {"choices": [{"delta": {"content": text}, "logprobs": logprobs}]}
+
+    outputs, _ = ask(
+        stream(chunk("a"), chunk("b"), chat({}, "stop")), settings=ModelSettings(logprobs=n_top)
+    )
+
+    told = [
+        "".join(t.text for t in o.tokens) if isinstance(o, SampledTokens) else o
+        for o in outputs[:-1]
+    ]
+    a, b = TextDelta("a"), TextDelta("b")
+    assert told == ([a, b] if n_top is None else ["a", a, "b", b])
 
 
 def test_an_answer_that_is_wanted_whole_is_asked_for_whole() -> None:

@@ -19,7 +19,7 @@ from antiphon.messages import (
     ToolSpec,
     Usage,
 )
-from antiphon.models import ModelOutput, ModelSettings, Retry, load_model
+from antiphon.models import ModelOutput, ModelSettings, Retry, SampledTokens, load_model
 from antiphon.models._raw import RawModel
 from antiphon.models._retries import RetryPolicy
 from models.loopback import Loopback, Reply, Request, body, sse, stream
@@ -167,6 +167,17 @@ def test_vllm_is_asked_to_keep_marks_and_to_return_token_ids() -> None:
     assert completion.usage == Usage(9, 2, 0, 1)
     assert completion.tokens is not None
     assert [t.token_id for t in completion.tokens] == [5, 6]
+
+
+@pytest.mark.parametrize("owner", ["llamacpp", "vllm"])
+def test_sampled_tokens_are_told_as_they_come_where_they_are_asked_for(owner: str) -> None:
+    answer = llama_answer() if owner == "llamacpp" else vllm_answer()
+
+    outputs, _ = ask(server_of(owner, answer), settings=ModelSettings(logprobs=0))
+
+    told = [t for o in outputs if isinstance(o, SampledTokens) for t in o.tokens]
+    assert isinstance(outputs[0], SampledTokens)
+    assert tuple(told) == completion_of(outputs).tokens
 
 
 @pytest.mark.parametrize("owner", ["llamacpp", "vllm"])

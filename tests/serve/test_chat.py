@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -16,15 +17,25 @@ from antiphon.errors import (
 from antiphon.formats import get_format
 from antiphon.messages import (
     Completion,
+    Conversation,
     ImagePart,
     Message,
+    TextDelta,
     TextPart,
     ThinkingPart,
     TokenLogprob,
     ToolCall,
     Usage,
 )
-from antiphon.models import ScriptedModel, load_model
+from antiphon.models import (
+    Model,
+    ModelOutput,
+    ModelSettings,
+    Retry,
+    SampledTokens,
+    ScriptedModel,
+    load_model,
+)
 from antiphon.models._raw import RawModel
 from antiphon.serve import Served, Server
 from antiphon.serve._server import name_of
@@ -203,6 +214,96 @@ def test_as_many_likely_tokens_are_told_as_are_asked_for() -> None:
     assert told(one.events[-2]) == [("3", -0.25)]
     assert told(none.json) == []
     assert [s.logprobs for s in model.settings] == [2, 1, 0]
+
+
+WORDS = ("The ", "sum", " is 3", ".")
+TOLD = tuple(TokenLogprob(n, -0.5 * n, word) for n, word in enumerate((*WORDS, "<end>")))
+
+
+class Telling:
+    """Says each token's text with the token, where its log probability is asked for."""
+
+    spec = "telling"
+
+    def __init__(self, *, fails_first: bool = False) -> None:
+        self._fails = fails_first
+
+    async def stream(
+        self, conversation: Conversation, settings: ModelSettings | None = None
+    ) -> AsyncIterator[ModelOutput]:
+        asked = settings is not None and settings.logprobs is not None
+        if self._fails:
+            yield SampledTokens(TOLD[:1])  # and nothing to show yet
+            yield Retry("broken")
+        for token in TOLD:
+            if asked:
+                yield SampledTokens((token,))
+            if token.text in WORDS:
+                yield TextDelta(token.text)
+        completion = Completion(Message.assistant("".join(WORDS)), "stop", tokens=TOLD)
+        yield completion
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+def _streamed(path: str, model: Model, **fields: Any) -> tuple[Got, Got]:
+    async def go() -> tuple[Got, Got]:
+        async with serving(Served("m", model, model)) as client:
+            row = {"model": "m", **fields}
+            return await client.post(path, row), await client.post(path, row | {"stream": True})
+
+    return asyncio.run(go())
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_streamed_chunk_tells_of_its_own_tokens(fails: bool) -> None:
+    """As OpenAI's API does; what has no text of its own, the end mark, comes with the end."""
+    at_once, streamed = _streamed(
+        "/v1/chat/completions",
+        Telling(fails_first=fails),
+        messages=ASK["messages"],
+        logprobs=True,
+    )
+
+    choices = [event["choices"][0] for event in streamed.events[:-1]]
+    told = [
+        (choice["delta"].get("content"), [t["token"] for t in choice["logprobs"]["content"]])
+        for choice in choices
+        if choice["logprobs"]
+    ]
+    assert told == [*((word, [word]) for word in WORDS), (None, ["<end>"])]
+    joined = [t for c in choices if c["logprobs"] for t in c["logprobs"]["content"]]
+    assert joined == at_once.json["choices"][0]["logprobs"]["content"]
+
+
+def test_a_streamed_continuation_tells_of_its_own_tokens_and_where_they_stand() -> None:
+    at_once, streamed = _streamed("/v1/completions", Telling(), prompt="1 + 2?", logprobs=0)
+
+    choices = [event["choices"][0] for event in streamed.events[:-1]]
+    assert [c["text"] for c in choices] == [*WORDS, ""]
+    assert [c["logprobs"]["tokens"] for c in choices] == [[token.text] for token in TOLD]
+    offsets = [offset for c in choices for offset in c["logprobs"]["text_offset"]]
+    assert offsets == at_once.json["choices"][0]["logprobs"]["text_offset"]
+
+
+def test_a_streamed_response_tells_of_its_own_tokens() -> None:
+    _, streamed = _streamed(
+        "/v1/responses", Telling(), input="1 + 2?", include=["message.output_text.logprobs"]
+    )
+
+    deltas = [e for e in streamed.events if e["type"] == "response.output_text.delta"]
+    assert [(e["delta"], [t["token"] for t in e["logprobs"]]) for e in deltas] == [
+        (word, [word]) for word in WORDS
+    ]
+    done = next(e for e in streamed.events if e["type"] == "response.output_text.done")
+    assert [t["token"] for t in done["logprobs"]] == [token.text for token in TOLD]
+
+
+def test_tokens_are_not_told_where_nobody_asked() -> None:
+    _, streamed = _streamed("/v1/chat/completions", Telling(), messages=ASK["messages"])
+
+    assert all(event["choices"][0]["logprobs"] is None for event in streamed.events[:-1])
 
 
 def test_likely_tokens_are_not_told_without_probabilities() -> None:

@@ -22,7 +22,7 @@ from antiphon.agent._telling import Telling
 from antiphon.errors import ModelResponseError, first_error
 from antiphon.events import RetryEvent
 from antiphon.messages import Completion, Conversation, Message
-from antiphon.models import Model, ModelOutput, ModelSettings
+from antiphon.models import Model, ModelOutput, ModelSettings, SampledTokens
 from antiphon.tools import RunContext
 
 if TYPE_CHECKING:
@@ -173,6 +173,8 @@ class Asking:
                     if isinstance(output, Completion):
                         completion = output
                         continue
+                    if isinstance(output, SampledTokens):
+                        continue  # the completion has them
                     if span is not None:
                         span.first_piece()
                     for event in reply.events(output, self._telling.now()):

@@ -12,7 +12,7 @@ from antiphon.models._embeddings import EmbeddingModel
 from antiphon.models._fallback import FallbackModel
 from antiphon.models._http import Timeouts
 from antiphon.models._load import load_embeddings, load_model
-from antiphon.models._model import Model, ModelOutput, ModelSettings, Retry
+from antiphon.models._model import Model, ModelOutput, ModelSettings, Retry, SampledTokens
 from antiphon.models._prices import Price, read_prices
 from antiphon.models._replay import ReplayModel
 from antiphon.models._retries import RetryPolicy
@@ -30,6 +30,7 @@ __all__ = [
     "ReplayModel",
     "Retry",
     "RetryPolicy",
+    "SampledTokens",
     "ScriptedModel",
     "Timeouts",
     "complete",

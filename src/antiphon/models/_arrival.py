@@ -12,6 +12,7 @@ from typing import Any, cast
 from antiphon.errors import ModelConnectionError, ModelError, ModelResponseError, clip
 from antiphon.messages import Completion, Delta
 from antiphon.models._dialect import Request
+from antiphon.models._model import SampledTokens
 from antiphon.models._refusals import error_of_event
 from antiphon.models._sse import LineDecoder, SseDecoder
 
@@ -45,7 +46,7 @@ class Arrival:
         self._decoder = LineDecoder() if request.lines else SseDecoder()
         self._is_done = False
 
-    def feed(self, chunk: bytes) -> Iterator[Delta]:
+    def feed(self, chunk: bytes) -> Iterator[Delta | SampledTokens]:
         """What a piece of the body adds.
 
         Raises:
@@ -58,7 +59,7 @@ class Arrival:
         if len(self._body) > _MAX_BODY_BYTES:
             raise ModelResponseError(f"{self._url} answered more than {_MAX_BODY_BYTES:,} bytes")
 
-    def finish(self) -> Iterator[Delta | Completion]:
+    def finish(self) -> Iterator[Delta | SampledTokens | Completion]:
         """What was held back, and the answer.
 
         Raises:
@@ -76,7 +77,7 @@ class Arrival:
         yield from rest
         yield completion
 
-    def _events(self, texts: list[str]) -> Iterator[Delta]:
+    def _events(self, texts: list[str]) -> Iterator[Delta | SampledTokens]:
         for text in texts:
             if text == "[DONE]":
                 self._is_done = True

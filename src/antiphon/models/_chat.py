@@ -37,7 +37,7 @@ from antiphon.models._calls import CallCollector
 from antiphon.models._deltas import deltas_of
 from antiphon.models._dialect import Dialect, Once, Reader, Request, sampling_of
 from antiphon.models._history import Prefix, Sent, sent_messages
-from antiphon.models._model import ModelSettings
+from antiphon.models._model import ModelSettings, SampledTokens
 from antiphon.models._text_calls import TextCalls
 from antiphon.models._wire import count_of, image_url, text_of, token_of
 
@@ -255,18 +255,18 @@ class ChatReader:
         """Whether a finish reason has come."""
         return self._finish is not None
 
-    def event(self, data: Mapping[str, Any]) -> Iterable[Delta]:
+    def event(self, data: Mapping[str, Any]) -> Iterable[Delta | SampledTokens]:
         """Take one chunk."""
         return self._take(data, "delta")
 
-    def whole(self, data: Mapping[str, Any]) -> Iterable[Delta]:
+    def whole(self, data: Mapping[str, Any]) -> Iterable[Delta | SampledTokens]:
         """Take an answer in one piece; it is over even if it gives no reason."""
         deltas = list(self._take(data, "message"))
         if self._finish is None:
             self._finish = "stop"
         return deltas
 
-    def _take(self, data: Mapping[str, Any], field: str) -> Iterator[Delta]:
+    def _take(self, data: Mapping[str, Any], field: str) -> Iterator[Delta | SampledTokens]:
         model = data.get("model")
         if isinstance(model, str) and model:
             self._model = model
@@ -280,7 +280,9 @@ class ChatReader:
         if not isinstance(choice, dict):
             return
         fields = cast("dict[str, Any]", choice)
-        self._take_tokens(data, fields)
+        sampled = self._take_tokens(data, fields)
+        if sampled and self._settings.logprobs is not None:
+            yield SampledTokens(sampled)
         delta = fields.get(field)
         if isinstance(delta, dict):
             yield from self._take_delta(cast("dict[str, Any]", delta))
@@ -320,23 +322,28 @@ class ChatReader:
             arguments=fields.get("arguments"),
         )
 
-    def _take_tokens(self, data: Mapping[str, Any], choice: Mapping[str, Any]) -> None:
+    def _take_tokens(
+        self, data: Mapping[str, Any], choice: Mapping[str, Any]
+    ) -> tuple[TokenLogprob, ...]:
         """Token ids where a server gives them: vLLM's ``token_ids``, llama.cpp's ``id``."""
         prompt: Any = data.get("prompt_token_ids")
         if isinstance(prompt, list):
             self._prompt_ids = tuple(cast("list[int]", prompt))
         logprobs: Any = choice.get("logprobs")
+        ids: Any = choice.get("token_ids")
+        if logprobs is None and ids is None:
+            return ()
         content: Any = cast("Any", logprobs).get("content") if isinstance(logprobs, dict) else ()
         entries = cast("list[dict[str, Any]]", content or [])
-        ids: Any = choice.get("token_ids")
         if not isinstance(ids, list):
             ids = [entry.get("id") for entry in entries]
+        sampled: list[TokenLogprob] = []
         for n, id in enumerate(cast("list[Any]", ids)):
             entry: dict[str, Any] = entries[n] if n < len(entries) else {}
-            if isinstance(id, int):
-                self._tokens.append(token_of(entry, id))
-            else:
-                self._logprobs.append(token_of(entry))
+            is_known = isinstance(id, int)
+            sampled.append(token_of(entry, id) if is_known else token_of(entry))
+            (self._tokens if is_known else self._logprobs).append(sampled[-1])
+        return tuple(sampled)
 
     def _append(self, kind: type[TextPart] | type[ThinkingPart], text: str) -> None:
         if not self._parts or self._parts[-1][0] is not kind:

@@ -16,17 +16,17 @@ from antiphon.messages import (
     Message,
     ToolSpec,
 )
-from antiphon.models._model import ModelSettings
+from antiphon.models._model import ModelSettings, SampledTokens
 
 
 class Reader(Protocol):
     """Reads one answer, event by event."""
 
-    def event(self, data: Mapping[str, Any]) -> Iterable[Delta]:
+    def event(self, data: Mapping[str, Any]) -> Iterable[Delta | SampledTokens]:
         """Take one streamed event; give what it adds."""
         ...
 
-    def whole(self, data: Mapping[str, Any]) -> Iterable[Delta]:
+    def whole(self, data: Mapping[str, Any]) -> Iterable[Delta | SampledTokens]:
         """Take an answer that came as one JSON body."""
         ...
 

@@ -9,7 +9,14 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 from antiphon.formats import ToolChoice
-from antiphon.messages import Completion, Conversation, Delta, JsonObject, JsonValue
+from antiphon.messages import (
+    Completion,
+    Conversation,
+    Delta,
+    JsonObject,
+    JsonValue,
+    TokenLogprob,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +29,19 @@ class Retry:
     """Seconds until the next try."""
 
 
-ModelOutput: TypeAlias = Delta | Retry | Completion
+@dataclass(frozen=True, slots=True)
+class SampledTokens:
+    """Tokens that were sampled, told before the deltas that they bring.
+
+    They are told where `ModelSettings.logprobs` asks for them and the model knows them as it
+    writes; the Completion has all of them.
+    """
+
+    tokens: tuple[TokenLogprob, ...]
+    """Those since the last that were told."""
+
+
+ModelOutput: TypeAlias = Delta | SampledTokens | Retry | Completion
 
 
 @dataclass(frozen=True, slots=True)

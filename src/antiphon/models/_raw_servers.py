@@ -5,12 +5,13 @@ Server", extra parameters of the Completions API; SGLang, "Sampling Parameters";
 ``docs/api.md`` (``POST /api/generate``, ``raw``); OpenAI API reference, ``POST /v1/completions``.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from antiphon.messages import Completion, Delta, JsonObject, TokenLogprob, Usage
 from antiphon.models._dialect import Reader
 from antiphon.models._formatted import FormatReader, Prompt
+from antiphon.models._model import SampledTokens
 from antiphon.models._wire import count_of, token_of
 
 ServerKind = Literal["llamacpp", "vllm", "sglang", "ollama", "openai"]
@@ -109,14 +110,22 @@ class RawReader:
         """Whether the server has said why it stopped."""
         return bool(self._finish)
 
-    def whole(self, data: Mapping[str, Any]) -> Iterable[Delta]:
+    def whole(self, data: Mapping[str, Any]) -> Iterable[Delta | SampledTokens]:
         """Take an answer in one piece."""
         deltas = list(self.event(data))
         self._finish = self._finish or "stop"
         return deltas
 
-    def event(self, data: Mapping[str, Any]) -> Iterable[Delta]:
+    def event(self, data: Mapping[str, Any]) -> Iterator[Delta | SampledTokens]:
         """Take one event."""
+        n_before = len(self._tokens)
+        text = self._text(data)
+        if len(self._tokens) > n_before and self._format.prompt.settings.logprobs is not None:
+            yield SampledTokens(tuple(self._tokens[n_before:]))
+        yield from self._format.feed(text)
+
+    def _text(self, data: Mapping[str, Any]) -> str:
+        """The text of an event; its tokens and how it ended are kept."""
         raise NotImplementedError
 
     def finish(self) -> tuple[Iterable[Delta], Completion]:
@@ -133,8 +142,7 @@ class RawReader:
 class LlamaReader(RawReader):
     """llama.cpp's own completion events."""
 
-    def event(self, data: Mapping[str, Any]) -> Iterable[Delta]:
-        """Take one event."""
+    def _text(self, data: Mapping[str, Any]) -> str:
         entries = cast("list[dict[str, Any]]", data.get("completion_probabilities") or [])
         for entry in entries:
             self._tokens.append(token_of(entry))
@@ -149,14 +157,13 @@ class LlamaReader(RawReader):
                 count_of(timings.get("cache_n")),
                 n_requests=1,
             )
-        return self._format.feed(str(data.get("content") or ""))
+        return str(data.get("content") or "")
 
 
 class OllamaReader(RawReader):
     """Ollama's JSON lines."""
 
-    def event(self, data: Mapping[str, Any]) -> Iterable[Delta]:
-        """Take one line."""
+    def _text(self, data: Mapping[str, Any]) -> str:
         if data.get("done"):
             self._finish = str(data.get("done_reason") or "stop")
             self._usage = Usage(
@@ -164,24 +171,23 @@ class OllamaReader(RawReader):
                 count_of(data.get("eval_count")),
                 n_requests=1,
             )
-        return self._format.feed(str(data.get("response") or ""))
+        return str(data.get("response") or "")
 
 
 class CompletionsReader(RawReader):
     """Events of the OpenAI-style Completions API."""
 
-    def event(self, data: Mapping[str, Any]) -> Iterable[Delta]:
-        """Take one chunk."""
+    def _text(self, data: Mapping[str, Any]) -> str:
         usage: Any = data.get("usage")
         if isinstance(usage, Mapping):
             self._usage = completions_usage(cast("Mapping[str, Any]", usage))
         choices = cast("list[dict[str, Any]]", data.get("choices") or [])
         if not choices:
-            return ()
+            return ""
         choice = choices[0]
         self._take_tokens(choice)
         self._finish = str(choice.get("finish_reason") or self._finish)
-        return self._format.feed(str(choice.get("text") or ""))
+        return str(choice.get("text") or "")
 
     def _take_tokens(self, choice: Mapping[str, Any]) -> None:
         prompt_ids: Any = choice.get("prompt_token_ids")

@@ -15,7 +15,7 @@ from time import perf_counter
 
 from antiphon.messages import TokenLogprob, Usage
 from antiphon.models._formatted import FormatReader
-from antiphon.models._model import ModelOutput
+from antiphon.models._model import ModelOutput, SampledTokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,8 @@ async def outputs_of(
     async with aclosing(events):
         async for last in events:
             tokens.extend(last.tokens)
+            if last.tokens and reader.prompt.settings.logprobs is not None:
+                yield SampledTokens(last.tokens)
             for delta in reader.feed(last.text):
                 if first is None:
                     first = perf_counter() - started

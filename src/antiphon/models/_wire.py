@@ -36,6 +36,8 @@ def text_of(value: Any) -> str:
     """Text out of a content field: a string, a list of text parts, or nothing."""
     if isinstance(value, str):
         return value
+    if value is None:
+        return ""
     if isinstance(value, list):
         return "".join(text_of(part) for part in value)  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, Mapping):

@@ -19,11 +19,12 @@ from antiphon.messages import (
     JsonObject,
     TextDelta,
     ThinkingDelta,
+    TokenLogprob,
     ToolCall,
     ToolCallDelta,
     dump_json,
 )
-from antiphon.models import ModelOutput, Retry
+from antiphon.models import ModelOutput, Retry, SampledTokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,14 @@ class CallPiece:
 
 
 @dataclass(frozen=True, slots=True)
+class TokensPiece:
+    """The tokens of what comes next."""
+
+    tokens: tuple[TokenLogprob, ...]
+    """Those sampled since the last that were told."""
+
+
+@dataclass(frozen=True, slots=True)
 class Restart:
     """What came so far does not hold; the answer begins anew."""
 
@@ -77,7 +86,7 @@ class End:
     """How it ended and what it cost."""
 
 
-Piece: TypeAlias = TextPiece | ThinkingPiece | CallBegin | CallPiece | Restart | End
+Piece: TypeAlias = TextPiece | ThinkingPiece | CallBegin | CallPiece | TokensPiece | Restart | End
 
 
 @dataclass(slots=True)
@@ -252,17 +261,25 @@ async def pieces_of(outputs: AsyncIterator[ModelOutput]) -> AsyncGenerator[Piece
         ModelError: There is no answer.
     """
     assembler, is_fresh = Assembler(), True
+    tokens: list[TokenLogprob] = []
     try:
         async for output in outputs:
+            if isinstance(output, SampledTokens):
+                tokens += output.tokens
+                continue
             if isinstance(output, Retry):
                 if not is_fresh:
                     yield Restart()
                 assembler, is_fresh = Assembler(), True
+                tokens.clear()
                 continue
             made = (
                 assembler.end(output) if isinstance(output, Completion) else assembler.take(output)
             )
             for piece in made:
+                if tokens:
+                    yield TokensPiece(tuple(tokens))
+                    tokens.clear()
                 is_fresh = False
                 yield piece
     finally:
@@ -345,6 +362,8 @@ class Fold:
                 self._calls.clear()
             case End(completion):
                 self.completion = completion
+            case TokensPiece():
+                pass  # the completion has them
 
     def _say(self, kind: str, text: str) -> None:
         if not self._segments or self._segments[-1][0] != kind:

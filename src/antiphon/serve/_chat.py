@@ -6,7 +6,7 @@ DeepSeek's and vLLM's, and what clients read.
 
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from antiphon.errors import clip
@@ -20,6 +20,7 @@ from antiphon.messages import (
     Part,
     TextPart,
     ThinkingPart,
+    TokenLogprob,
     ToolCall,
     Usage,
     json_bytes,
@@ -33,6 +34,7 @@ from antiphon.serve._answer import (
     Piece,
     TextPiece,
     ThinkingPiece,
+    TokensPiece,
 )
 from antiphon.serve._ask import (
     MAX_TOKENS,
@@ -45,6 +47,7 @@ from antiphon.serve._ask import (
 )
 from antiphon.serve._fields import Fields
 from antiphon.serve._openai import (
+    Shown,
     answer_schema,
     assistant,
     call_of,
@@ -238,7 +241,11 @@ def _answer_row(answer: Answer) -> JsonObject:
 
 def _logprobs(ask: Ask, completion: Completion) -> JsonValue:
     tokens = tokens_of(ask, completion)
-    return None if tokens is None else {"content": logprobs_of(tokens), "refusal": None}
+    return None if tokens is None else _logprobs_row(tokens)
+
+
+def _logprobs_row(tokens: Iterable[TokenLogprob]) -> JsonObject:
+    return {"content": logprobs_of(tokens), "refusal": None}
 
 
 class ChatStream:
@@ -253,8 +260,9 @@ class ChatStream:
             "model": ask.model,
         }
         self._head = b"data: " + json_bytes(head)[:-1] + b',"choices":['
-        self._tail = b',"logprobs":null,"finish_reason":null}]'
-        self._tail += b',"usage":null}\n\n' if ask.include_usage else b"}\n\n"
+        self._tail = b',"usage":null}\n\n' if ask.include_usage else b"}\n\n"
+        self._plain = b',"logprobs":null,"finish_reason":null}]' + self._tail
+        self._shown = [Shown(ask) for _ in range(ask.n)]
         self._said: set[int] = set()
         self._called: set[int] = set()
         self._usages: list[Usage] = []
@@ -283,35 +291,42 @@ class ChatStream:
                     "function": function,
                 }
                 return self._delta(choice, b'"tool_calls":[' + json_bytes(call) + b"]")
+            case TokensPiece(tokens):
+                self._shown[choice].take(tokens)
+                return b""
             case End(completion):
                 return self._end(completion, choice)
             case _:
                 raise bad(f"no piece of an answer: {clip(piece)}")
 
     def _delta(self, choice: int, fields: bytes, role_content: bytes = b"null") -> bytes:
+        due = self._shown[choice].due()
+        plain = self._plain
+        if due:
+            told = json_bytes(_logprobs_row(due))
+            plain = b',"logprobs":%b,"finish_reason":null}]' % told + self._tail
         index = b'{"index":%d,"delta":{' % choice
-        chunk = self._head + index + fields + b"}" + self._tail
+        chunk = self._head + index + fields + b"}" + plain
         if choice in self._said:
             return chunk
+        return self._role(choice, role_content) + chunk
+
+    def _role(self, choice: int, content: bytes) -> bytes:
         self._said.add(choice)
-        role = b'"role":"assistant","content":' + role_content
-        return self._head + index + role + b"}" + self._tail + chunk
+        delta = b'{"index":%d,"delta":{"role":"assistant","content":%b}' % (choice, content)
+        return self._head + delta + self._plain
 
     def _end(self, completion: Completion, choice: int) -> bytes:
         self._usages.append(completion.usage)
-        out = b""
-        if choice not in self._said:
-            out = self._delta(choice, b"", role_content=b'""')
-            out = out[: out.index(b"\n\n") + 2]  # the role alone
+        role = b"" if choice in self._said else self._role(choice, b'""')
         reason = finish_reason(completion.stop_reason, choice in self._called)
-        logprobs = _logprobs(self._ask, completion)
+        rest = self._shown[choice].rest(self._ask, completion)
         last = b'{"index":%d,"delta":{},"logprobs":%b,"finish_reason":"%b"}]' % (
             choice,
-            json_bytes(logprobs),
+            json_bytes(_logprobs_row(rest) if rest else None),
             reason.encode(),
         )
-        usage = b',"usage":null}\n\n' if self._ask.include_usage else b"}\n\n"
-        return out + self._head + last + usage
+        return role + self._head + last + self._tail
 
     def end(self) -> bytes:
         """What is sent behind the last piece."""

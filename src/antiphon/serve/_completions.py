@@ -9,12 +9,21 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from antiphon.messages import Completion, Conversation, JsonObject, JsonValue, Message, Usage
+from antiphon.messages import (
+    Completion,
+    Conversation,
+    JsonObject,
+    JsonValue,
+    Message,
+    TokenLogprob,
+    Usage,
+)
 from antiphon.models import ModelSettings
-from antiphon.serve._answer import Answer, End, Piece, TextPiece
+from antiphon.serve._answer import Answer, End, Piece, TextPiece, TokensPiece
 from antiphon.serve._ask import MAX_TOKENS, MAX_TOP, Ask, Limits, sampling
 from antiphon.serve._fields import Fields
 from antiphon.serve._openai import (
+    Shown,
     finish_reason,
     logprob_of,
     openai_error,
@@ -102,10 +111,12 @@ def _head(ask: Ask) -> JsonObject:
 
 def _logprobs(ask: Ask, completion: Completion) -> JsonValue:
     tokens = tokens_of(ask, completion)
-    if tokens is None:
-        return None
+    return None if tokens is None else _logprobs_row(tokens)
+
+
+def _logprobs_row(tokens: Sequence[TokenLogprob], at: int = 0) -> JsonObject:
+    """Sampled tokens; the text of the first begins at a place."""
     offsets: list[JsonValue] = []
-    at = 0
     for token in tokens:
         offsets.append(at)
         at += len(token.text)
@@ -125,6 +136,8 @@ class CompletionsStream:
         self._head = _head(ask)
         self._usages: list[Usage] = []
         self._echoed: set[int] = set()
+        self._shown = [Shown(ask) for _ in range(ask.n)]
+        self._places = [0] * ask.n
 
     def begin(self) -> bytes:
         """What is sent before the first piece."""
@@ -132,19 +145,28 @@ class CompletionsStream:
 
     def piece(self, piece: Piece, choice: int = 0) -> bytes:
         """What is sent for a piece."""
+        shown = self._shown[choice]
+        if isinstance(piece, TokensPiece):
+            shown.take(piece.tokens)
+            return b""
         text = "" if choice in self._echoed else str(self._ask.echo["prompt"])
         self._echoed.add(choice)
         if isinstance(piece, TextPiece):
-            return self._chunk(choice, text + piece.text)
+            return self._chunk(choice, text + piece.text, shown.due())
         assert isinstance(piece, End)
         self._usages.append(piece.completion.usage)
-        logprobs = _logprobs(self._ask, piece.completion)
         reason = finish_reason(piece.completion.stop_reason, False)
-        return self._chunk(choice, text, logprobs, reason)
+        return self._chunk(choice, text, shown.rest(self._ask, piece.completion), reason)
 
     def _chunk(
-        self, choice: int, text: str, logprobs: JsonValue = None, reason: str | None = None
+        self,
+        choice: int,
+        text: str,
+        tokens: Sequence[TokenLogprob] = (),
+        reason: str | None = None,
     ) -> bytes:
+        logprobs = _logprobs_row(tokens, self._places[choice]) if tokens else None
+        self._places[choice] += sum(len(token.text) for token in tokens)
         row: JsonObject = {
             "index": choice,
             "text": text,

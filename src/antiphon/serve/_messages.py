@@ -35,6 +35,7 @@ from antiphon.serve._answer import (
     Piece,
     TextPiece,
     ThinkingPiece,
+    TokensPiece,
 )
 from antiphon.serve._ask import MAX_TOKENS, Ask, Limits, check_choice, check_tools, image, sampling
 from antiphon.serve._fields import Fields
@@ -376,6 +377,8 @@ class MessagesStream:
             case CallPiece(_, text):
                 self._arguments.append(text)
                 return b""
+            case TokensPiece():
+                return b""  # Anthropic's API tells no log probabilities
             case End(completion):
                 return self._close() + self._end(completion.stop_reason, completion.usage)
             case _:

@@ -146,6 +146,30 @@ def tokens_of(ask: Ask, completion: Completion) -> tuple[TokenLogprob, ...] | No
     return tuple(replace(token, top=token.top[:n_top]) for token in told)
 
 
+class Shown:
+    """Which of the sampled tokens of a streamed answer the client was shown."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._n_top = ask.settings.logprobs
+        self._due: list[TokenLogprob] = []
+        self._n_shown = 0
+
+    def take(self, tokens: Iterable[TokenLogprob]) -> None:
+        """Tokens of what is sent next."""
+        if self._n_top is not None:
+            self._due += (replace(token, top=token.top[: self._n_top]) for token in tokens)
+
+    def due(self) -> list[TokenLogprob]:
+        """The tokens of what is sent now."""
+        due, self._due = self._due, []
+        self._n_shown += len(due)
+        return due
+
+    def rest(self, ask: Ask, completion: Completion) -> tuple[TokenLogprob, ...]:
+        """At the end: those that were not shown."""
+        return (tokens_of(ask, completion) or ())[self._n_shown :]
+
+
 def logprobs_of(tokens: Iterable[TokenLogprob]) -> list[JsonValue]:
     """Sampled tokens, as Chat Completions and Responses show them."""
     return [

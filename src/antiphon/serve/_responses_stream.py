@@ -18,9 +18,10 @@ from antiphon.serve._answer import (
     Segment,
     TextPiece,
     ThinkingPiece,
+    TokensPiece,
 )
 from antiphon.serve._ask import Ask
-from antiphon.serve._openai import logprobs_of, tokens_of
+from antiphon.serve._openai import Shown, logprobs_of, tokens_of
 from antiphon.serve._refusal import Refusal
 from antiphon.serve._wire import event
 
@@ -137,6 +138,7 @@ class ResponsesStream:
         self._texts: list[str] = []
         self._call: AnswerCall | None = None
         self._ended: Completion | None = None
+        self._shown = Shown(ask)
 
     def _event(self, kind: str, **fields: JsonValue) -> bytes:
         row: JsonObject = {"type": kind, "sequence_number": self._n_events, **fields}
@@ -162,6 +164,9 @@ class ResponsesStream:
                 return self._close() + self._begin_call(id, name)
             case CallPiece(_, text):
                 return self._grow("response.function_call_arguments.delta", text)
+            case TokensPiece(tokens):
+                self._shown.take(tokens)
+                return b""
             case End(completion):
                 self._ended = completion
                 return self._close()
@@ -182,7 +187,10 @@ class ResponsesStream:
         self._n_events += 1
         place = b'"item_id":"%b","output_index":%d,' % (self._id.encode(), self._n_items)
         inner = b"" if self._kind == "call" else b'"content_index":0,'
-        logprobs = b',"logprobs":[]' if self._kind == "text" else b""
+        due = self._shown.due()  # those of reasoning and of calls have no place
+        logprobs = b""
+        if self._kind == "text":
+            logprobs = b',"logprobs":' + (json_bytes(logprobs_of(due)) if due else b"[]")
         return head + place + inner + b'"delta":' + json_bytes(text) + logprobs + b"}\n\n"
 
     def _in(self, kind: str) -> bytes:
