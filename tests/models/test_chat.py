@@ -224,6 +224,41 @@ PIECES: dict[str, list[dict[str, Any]]] = {
 }
 
 
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [call(name="a", index=0, id="c1"), call(name="dd", index=0), call("{}", index=0)],
+        [call("", name="ad", index=0, id="c1"), call("", name="d", index=0), call("{}", index=0)],
+        [
+            {"function_call": {"name": "add", "arguments": "{"}},
+            {"function_call": {"arguments": "}"}},
+        ],
+    ],
+)
+def test_a_name_in_pieces_and_a_call_as_it_was_before_are_one_call(pieces: list[Any]) -> None:
+    outputs, _ = ask(stream(*map(chat, pieces), chat(finish="tool_calls")))
+
+    message = completion_of(outputs).message
+    assert [(c.name, c.arguments) for c in message.tool_calls] == [("add", {})]
+    assert "".join(o.name for o in outputs if isinstance(o, ToolCallDelta)) == "add"
+
+
+def test_another_answer_beside_the_first_is_not_mixed_into_it() -> None:
+    other = {"choices": [{"index": 1, "delta": {"content": "no"}}]}
+    outputs, _ = ask(stream(chat({"content": "d"}), other, chat({"content": "one"}, "stop")))
+
+    assert completion_of(outputs).message.text == "done"
+
+
+def test_what_comes_behind_the_end_of_a_stream_is_nothing() -> None:
+    outputs, server = ask(
+        stream(chat({"content": "done"}, "stop"), b"data: [DONE]\n\ndata: {x\n\n")
+    )
+
+    assert completion_of(outputs).message.text == "done"
+    assert len(server.requests) == 1
+
+
 @pytest.mark.parametrize("pieces", PIECES.values(), ids=PIECES.keys())
 def test_two_calls_are_two_calls_however_a_server_numbers_them(pieces: list[Any]) -> None:
     outputs, _ = ask(stream(*(chat(piece) for piece in pieces), chat({}, "tool_calls")))

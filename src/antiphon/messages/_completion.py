@@ -43,7 +43,8 @@ class ToolCallDelta:
     index: int
     """Which call of this message, counted from 0."""
     name: str = ""
-    """The tool's name; given once, with the first delta of a call."""
+    """The tool's name; given once, with the first delta of a call, but by servers that send it in
+    pieces."""
     id: str = ""
     """The call's id, where the family or server gives one."""
     arguments: str = ""

@@ -81,7 +81,7 @@ class Arrival:
         for text in texts:
             if text == "[DONE]":
                 self._is_done = True
-            elif text:
+            elif text and not self._is_done:
                 yield from self._reader.event(self._streamed(text))
 
     def _streamed(self, text: str) -> Mapping[str, Any]:

@@ -56,6 +56,11 @@ class CallCollector:
         text = arguments if isinstance(arguments, str) else ""
         if isinstance(arguments, dict):
             text = dump_json(cast("JsonObject", arguments))
+        begun = self._by_index.get(index) if isinstance(index, int) else None
+        if begun is not None and name and not (id or text or begun.parts) and name != begun.name:
+            begun.name += name  # a name may come in pieces, too
+            yield ToolCallDelta(begun.index, name=name)
+            return
         call = self._find(index, name, id)
         if call is None:
             call = self._begin(index, name, id)

@@ -276,10 +276,9 @@ class ChatReader:
         choices: Any = data.get("choices")
         if not isinstance(choices, list) or not choices:
             return
-        choice: Any = choices[0]  # pyright: ignore[reportUnknownVariableType]
-        if not isinstance(choice, dict):
+        fields = next((c for c in cast("list[Any]", choices) if _is_first(c)), None)
+        if fields is None:
             return
-        fields = cast("dict[str, Any]", choice)
         sampled = self._take_tokens(data, fields)
         if sampled and self._settings.logprobs is not None:
             yield SampledTokens(sampled)
@@ -307,6 +306,8 @@ class ChatReader:
             self._refusal.append(refusal)
             yield TextDelta(refusal)
         calls: Any = delta.get("tool_calls")
+        if not calls and isinstance(delta.get("function_call"), dict):  # what came before
+            calls = [{"index": 0, "function": delta["function_call"]}]
         if isinstance(calls, list):
             for call in cast("list[Any]", calls):
                 if isinstance(call, dict):
@@ -398,6 +399,11 @@ class ChatReader:
             deltas.append(TextDelta(text))
         calls = Message.assistant() if read is None else replace(read, parts=())
         return [*deltas, *deltas_of(calls)], calls
+
+
+def _is_first(choice: Any) -> bool:
+    """Whether this is the answer, and not another one beside it."""
+    return isinstance(choice, dict) and not cast("dict[str, Any]", choice).get("index")
 
 
 def _usage(usage: Mapping[str, Any]) -> Usage:
