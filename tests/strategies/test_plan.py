@@ -146,6 +146,22 @@ def test_a_rewoo_plan_is_read_however_it_arrives(size: int) -> None:
     ]
 
 
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_evidence_may_stand_behind_its_plan_on_one_line(size: int) -> None:
+    """As the planner's examples of LangGraph's ReWOO have it."""
+    text = (
+        "Plan: find a #E1 = Wiki[Ann]\nPlan: use #E1 = it #E2 = LLM[of #E1]\nPlan: x\n#E3 = now[]"
+    )
+
+    tasks = read("rewoo", text, size, now=[])
+
+    assert [(t.id, t.tool, t.arguments, t.title) for t in tasks] == [
+        ("E1", "Wiki", {"input": "Ann"}, "find a"),
+        ("E2", "LLM", {"input": "of ${E1}"}, "use #E1 = it"),
+        ("E3", "now", {}, "x"),
+    ]
+
+
 @pytest.mark.parametrize("size", [1, 3, 7, 1000])
 def test_a_compiler_plan_is_read_however_it_arrives(size: int) -> None:
     tasks = read("llmcompiler", COMPILER, size, t=["x"], m=["a", "b", "flag"])

@@ -164,7 +164,9 @@ def _task(text: str) -> Task:
 
 # ReWOO
 
-_EVIDENCE = re.compile(r"^[ \t]*#E(\d+)\s*=\s*", re.MULTILINE)
+_EVIDENCE = re.compile(
+    r"^[ \t]*(?:Plan\s*:[^\n]*?\s(?=#E\d+\s*=\s*[\w.-]+\s*\[))?#E(\d+)\s*=\s*", re.MULTILINE
+)  # on a line of its own, or behind the words of its plan
 _LINE = re.compile(r"^[ \t]*(?:Plan\s*:|#E\d+\s*=)", re.MULTILINE)
 _REWOO_CALL = re.compile(r"\s*([A-Za-z_][\w.-]*)\s*\[(.*)\]\s*$", re.DOTALL)
 _REWOO_REFERENCE = re.compile(r"#E(\d+)(?![\w])")
@@ -212,7 +214,7 @@ class RewooReader:
     def _read(self, text: str) -> Task:
         found = _EVIDENCE.search(text)
         assert found is not None
-        said = text[: found.start()].rpartition("Plan:")[2]
+        said = text[: found.start(1) - len("#E")].rpartition("Plan:")[2]
         call = _REWOO_CALL.match(text[found.end() :].split("\nPlan:")[0].rstrip())
         if call is None:
             raise PlanError(
