@@ -13,6 +13,7 @@ from antiphon.formats._readers import NamedJson, close_call, read_arguments
 from antiphon.formats._render import Writer, inline_reasoning, with_parts
 from antiphon.formats._scan import Block, Parser, Syntax, Thinking
 from antiphon.formats._schema_grammar import arguments_node
+from antiphon.formats._types import Around
 from antiphon.messages import Message, ToolCall, ToolSpec, dump_json
 
 BOS, EOS = "<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>"
@@ -28,6 +29,12 @@ SPECIALS = frozenset(
     }
 )
 _FENCE = "```"
+QUESTION = Around(((USER, "frame"),), "given", (), SPECIALS)
+"""What stands around what a user says."""
+ASKED = Around(((USER, "frame"),), "given", ((ASSISTANT, "frame"),), SPECIALS)
+"""The same where the model's mark stands behind it."""
+ANSWER = Around((), "written", ((EOS, "written"),), SPECIALS)
+"""What stands around an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +133,12 @@ def write_calls(
     """The calls of a message in one block; failed ones as they were written."""
     if not message.tool_calls and not message.invalid_tool_calls:
         return
+    calls = message.tool_calls
+    if len(calls) == 1 and not message.invalid_tool_calls:
+        head, _, tail = _cut(text(calls[0]))
+        w.around(_CALL_HEAD, head, index)
+        w.around(_CALL_TAIL, tail, index)
+        return
     w.put(CALLS, "written", index)
     for i, call in enumerate(message.tool_calls):
         w.text(between if i else "", "written", index)
@@ -137,6 +150,8 @@ def write_calls(
 
 
 _OF_A_CALL = {CALL, SEP, CALL_END}
+_CALL_HEAD = Around(((CALLS + CALL, "written"),), "written", ((SEP, "written"),), SPECIALS)
+_CALL_TAIL = Around((), "written", ((CALL_END + CALLS_END, "written"),), SPECIALS)
 
 
 def _cut(text: str) -> tuple[str, str, str]:
@@ -160,9 +175,10 @@ def write_system(
 
 def write_result(w: Writer, message: Message, index: int) -> None:
     """One result between its marks."""
-    w.mark(OUTPUT, "frame", index)
-    w.text(message.text, "given", index)
-    w.mark(OUTPUT_END, "frame", index)
+    w.around(_RESULT, message.text, index)
+
+
+_RESULT = Around(((OUTPUT, "frame"),), "given", ((OUTPUT_END, "frame"),), SPECIALS)
 
 
 def as_shown(w: Writer, message: Message, index: int, *, keep: bool) -> Message:

@@ -1,7 +1,7 @@
 """DeepSeek V3 and R1, whose texts differ in little: how a conversation of theirs is written."""
 
 from antiphon.formats import _deepseek as ds
-from antiphon.formats._render import Writer, check_written, refuse_images
+from antiphon.formats._render import Writer, check_written, plain_text, refuse_images
 from antiphon.formats._scan import Syntax
 from antiphon.formats._types import Rendered
 from antiphon.messages import Conversation, Message, dump_json
@@ -50,10 +50,8 @@ def render(
             case "system":
                 continue
             case "user":
-                w.mark(ds.USER, "frame", index)
-                w.text(message.text, "given", index)
-                if index + 1 < len(messages) or generate or not reasons:
-                    w.mark(ds.ASSISTANT, "frame", index)
+                follows = index + 1 < len(messages) or generate or not reasons
+                w.around(ds.ASKED if follows else ds.QUESTION, message.text, index)
             case "tool":
                 if first_output:
                     w.mark(ds.OUTPUTS, "frame", index)
@@ -77,6 +75,10 @@ def render(
 def _assistant(
     w: Writer, conversation: Conversation, index: int, syntax: Syntax, *, opens: bool, reasons: bool
 ) -> None:
+    text = plain_text(syntax, conversation.messages[index])
+    if text is not None:
+        w.around(ds.ANSWER, text, index)
+        return
     last = index + 1 == len(conversation.messages)
     message: Message = conversation.messages[index]
     message = ds.as_shown(w, message, index, keep=opens and last and reasons)

@@ -12,6 +12,7 @@ mark.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from antiphon.formats._cursor import Reading
 from antiphon.formats._grammar import CallForm, Node, Rules, seq
@@ -21,13 +22,15 @@ from antiphon.formats._render import (
     check_written,
     inline_reasoning,
     of_tools,
+    only_calls,
+    plain_text,
     refuse_images,
     with_parts,
 )
 from antiphon.formats._scan import Block, Parser, Syntax
 from antiphon.formats._schema_grammar import arguments_node
-from antiphon.formats._types import Rendered
-from antiphon.messages import Conversation, ToolSpec, dump_json, indented_json
+from antiphon.formats._types import Around, Rendered
+from antiphon.messages import Conversation, Message, ToolSpec, dump_json, indented_json
 
 STOP = ("<|user|>", "<|observation|>", "<|endoftext|>")
 SPECIALS = frozenset(
@@ -141,8 +144,9 @@ def render(
         if role == "system":
             continue
         if role == "assistant":
-            w.mark("<|assistant|>", "frame", index)
-            _assistant(w, conversation, index, space)
+            if not _is_done(w, messages[index], index, space):
+                w.mark("<|assistant|>", "frame", index)
+                _assistant(w, conversation, index, space)
             w.state = _end(w, conversation, index)
             continue
         mark = "<|user|>" if role == "user" else "<|observation|>"
@@ -154,22 +158,43 @@ def render(
 
 
 def _turn(w: Writer, mark: str, text: str, index: int) -> None:
-    if mark:
-        w.mark(mark, "frame", index)
-    w.text("\n", "frame", index)
-    w.text(text, "given", index)
+    w.around(_around(mark), text, index)
+
+
+@cache
+def _around(mark: str) -> Around:
+    return Around(((mark, "frame"), ("\n", "frame")), "given", (), frozenset({mark}) - {""})
 
 
 def _end(w: Writer, conversation: Conversation, index: int) -> bool:
     """The next role's mark, where the model writes it; whether it did."""
     messages = conversation.messages
-    rest = (messages[i].role for i in range(index + 1, len(messages)))
-    role = next((role for role in rest if role != "system"), "")
+    following = index + 1
+    while following < len(messages) and messages[following].role == "system":
+        following += 1
+    role = messages[following].role if following < len(messages) else ""
     calls = messages[index].tool_calls
-    following = {"user": "<|user|>", "tool": "<|observation|>"}.get(role)
-    if following is None or bool(calls) != (following == "<|observation|>"):
+    mark = {"user": "<|user|>", "tool": "<|observation|>"}.get(role)
+    if mark is None or bool(calls) != (mark == "<|observation|>"):
         return False
-    w.mark(following, "written", index)
+    w.mark(mark, "written", index)
+    return True
+
+
+_SAID = Around((("<|assistant|>", "frame"),), "written", (), frozenset({"<|assistant|>"}))
+
+
+def _is_done(w: Writer, message: Message, index: int, space: str) -> bool:
+    """Write a message that is nothing but text, or nothing but one call, if it needs nothing
+    else."""
+    text = plain_text(SYNTAX, message)
+    calls = only_calls(message)
+    if text is not None and "<think>" not in text:
+        w.around(_SAID, f"\n{text}", index)
+        return True
+    if len(calls) != 1:
+        return False
+    w.around(_SAID, f"{calls[0].name}{space}\n{dump_json(calls[0].arguments)}", index)
     return True
 
 

@@ -15,6 +15,8 @@ from antiphon.formats._render import (
     inline_reasoning,
     is_first_result,
     last_user,
+    only_calls,
+    plain_text,
     refuse_images,
     spec_json,
     with_parts,
@@ -22,7 +24,7 @@ from antiphon.formats._render import (
 from antiphon.formats._scan import Block, Syntax, Thinking
 from antiphon.formats._tagged import Tagged, check_calls, write_calls
 from antiphon.formats._tagged_grammar import tagged_form
-from antiphon.formats._types import Rendered, Start
+from antiphon.formats._types import Around, Author, Rendered, Start
 from antiphon.messages import Conversation, Message, ToolSpec, dump_json
 
 SPECIALS = frozenset(
@@ -167,11 +169,10 @@ def render(
             _result(w, style, messages, index)
         else:
             _role(w, messages, index, f"<|{message.role}|>")
-            w.text(style.feed, "frame", index)
-            w.text(message.text, "given", index)
+            text = message.text
             nothink = style.feed and message.role == "user" and not fmt.asks
-            if nothink and not message.text.endswith("/nothink"):
-                w.put("/nothink", "frame", index)
+            silent = nothink and not text.endswith("/nothink")
+            w.around(_around(style.feed, "/nothink" if silent else ""), text, index)
     if not generate:
         return w.done()
     w.put("<|assistant|>", "frame")
@@ -223,6 +224,8 @@ def _tool_text(spec: ToolSpec, style: Style) -> str:
 
 def _assistant(w: Writer, fmt: Glm, conversation: Conversation, index: int, last: int) -> None:
     style, messages = fmt.style, conversation.messages
+    if _is_done(w, fmt, conversation, index, last):
+        return
     message = inline_reasoning(messages[index])
     shown = fmt.reasoning_of(message, messages, index, last)
     reasoning = (shown or "").strip() if style.trims else shown or ""
@@ -233,7 +236,7 @@ def _assistant(w: Writer, fmt: Glm, conversation: Conversation, index: int, last
     message = with_parts(message, reasoning=reasoning, text=text)
     w.put("<|assistant|>", "frame", index)
     since = len(w.pieces)
-    start = _think(w, fmt, index, None if shown is None else reasoning)
+    start = _think(w, style, fmt.asks, index, None if shown is None else reasoning)
     if text:
         w.text(style.feed + text, "written", index)
     write_calls(w, style.tags, message, index, before=style.feed)
@@ -243,16 +246,55 @@ def _assistant(w: Writer, fmt: Glm, conversation: Conversation, index: int, last
     )  # fmt: skip
 
 
-def _think(w: Writer, fmt: Glm, index: int, reasoning: str | None) -> Start:
+def _is_done(w: Writer, fmt: Glm, conversation: Conversation, index: int, last: int) -> bool:
+    """Write a message that shows no reasoning, and is nothing but text or nothing but calls, if it
+    needs nothing else."""
+    style, message = fmt.style, conversation.messages[index]
+    text = plain_text(style.syntax, message)
+    calls = text is None and bool(only_calls(message))
+    if not calls and (not text or text != text.strip()):
+        return False
+    if fmt.reasoning_of(message, conversation.messages, index, last) is not None:
+        return False
+    if style.shows_empty and fmt.asks:
+        w.changed.append(index)
+    since = len(w.pieces)
+    frame = _without_reasoning(style.feed, style.empty, style.opens, fmt.asks)
+    w.around(frame, style.feed + text if text else "", index)
+    if calls:
+        write_calls(w, style.tags, message, index, before=style.feed)
+        check_calls(
+            w, style.tags, style.syntax, message, index,
+            since=since, tools=conversation.tools, start=_starts(style, fmt.asks),
+        )  # fmt: skip
+    return True
+
+
+def _starts(style: Style, asks: bool) -> Start:
+    """Where the prompt left off before a message without reasoning."""
+    opened = asks and style.opens and style.empty.startswith(style.opens)
+    return "reasoning" if opened else "content"
+
+
+@cache
+def _without_reasoning(feed: str, empty: str, opens: str, asks: bool) -> Around:
+    """What stands before a message without reasoning."""
+    w = Writer("", SPECIALS)
+    w.put("<|assistant|>", "frame", 0)
+    _think(w, Style(feed=feed, empty=empty, opens=opens), asks, 0, None)
+    before: list[tuple[str, Author]] = [(piece.text, piece.author) for piece in w.done().pieces]
+    return Around(tuple(before), "written", (), SPECIALS)
+
+
+def _think(w: Writer, style: Style, asks: bool, index: int, reasoning: str | None) -> Start:
     """The reasoning block: the prompt's part of it is the frame's, the rest is written."""
-    style = fmt.style
     block = style.empty if reasoning is None else f"<think>{reasoning}</think>"
-    if fmt.asks and style.opens and block.startswith(style.opens):
+    if asks and style.opens and block.startswith(style.opens):
         w.put(style.opens, "frame", index)
         w.text(reasoning or "", "written", index)
         w.put("</think>", "written", index)
         return "reasoning"
-    author = "frame" if reasoning is None and (style.opens or not fmt.asks) else "written"
+    author = "frame" if reasoning is None and (style.opens or not asks) else "written"
     head, mark, tail = block.rpartition("</think>")
     opened = "<think>" if head.startswith("<think>") else ""
     w.put(style.feed + opened, author, index)
@@ -266,6 +308,10 @@ def _result(w: Writer, style: Style, messages: Sequence[Message], index: int) ->
     if is_first_result(messages, index):
         _role(w, messages, index, "<|observation|>")
     feed = style.feed
-    w.put(f"{feed}<tool_response>{feed}", "frame", index)
-    w.text(messages[index].text, "given", index)
-    w.put(f"{feed}</tool_response>", "frame", index)
+    frame = _around(f"{feed}<tool_response>{feed}", f"{feed}</tool_response>")
+    w.around(frame, messages[index].text, index)
+
+
+@cache
+def _around(before: str, after: str) -> Around:
+    return Around(((before, "frame"),), "given", ((after, "frame"),), SPECIALS)

@@ -38,13 +38,17 @@ def with_ids(
     messages: list[Message] = []
     n_calls = 0
     for index, message in enumerate(conversation.messages):
+        if message.role == "assistant" and not message.tool_calls:
+            waiting = []
+            messages.append(message)
+            continue
         if message.role == "assistant":
             calls: list[ToolCall] = []
             for call in message.tool_calls:
                 calls.append(call if call.id else replace(call, id=f"call{n_calls:05}"))
                 n_calls += 1
             waiting = [call.id for call in calls]
-            if not all(call.id for call in message.tool_calls):
+            if waiting != [call.id for call in message.tool_calls]:
                 message = replace(message, tool_calls=tuple(calls))
         elif message.role == "tool":
             following = waiting.pop(0) if waiting else ""

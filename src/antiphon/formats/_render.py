@@ -263,6 +263,16 @@ class Turns:
             frame = self._framed(w.specials, key, role, before, after)
         w.pieces.append((frame.opens + text + frame.closes, frame.author, message, frame))
 
+    def begin_with(self, w: Writer, role: str, before: Own, message: int) -> None:
+        """Open a turn that begins with the family's own text, which is the same each time."""
+        frames = self._frames.get(w.specials)
+        key = (role, before)
+        frame = frames.get(key) if frames else None
+        if frame is None:
+            whole = self._framed(w.specials, key, role, before)
+            frame = self._frames[w.specials][key] = replace(whole, after=())
+        w.pieces.append((frame.opens, frame.author, message, frame))
+
     def _framed(
         self,
         specials: frozenset[str],

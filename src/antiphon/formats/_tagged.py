@@ -24,13 +24,22 @@ from typing import Literal
 
 from antiphon.formats._cursor import Cursor, Cut, Reading
 from antiphon.formats._readers import JsonCalls, read_arguments
-from antiphon.formats._render import Writer, check_written, invalid_text, of_tools
+from antiphon.formats._render import (
+    Own,
+    Turns,
+    Writer,
+    check_written,
+    invalid_text,
+    of_tools,
+    only_calls,
+    plain_text,
+)
 from antiphon.formats._scan import Parser, Syntax
 from antiphon.formats._types import Start
 from antiphon.formats._typing import ALL, json_of, kind_of, kinds, parameter
 from antiphon.formats._value_end import ValueEnd, attributes, key_of
 from antiphon.formats._values import JSON, PYTHON, Dialect, escape, read_value
-from antiphon.messages import JsonValue, Message, ToolCall, ToolSpec, dump_json
+from antiphon.messages import Conversation, JsonValue, Message, ToolCall, ToolSpec, dump_json
 
 _STRING = frozenset({"string"})
 _OTHERS = ALL - _STRING
@@ -240,27 +249,30 @@ class Tagged:
 
     # What is written.
 
-    def write(self, call: ToolCall, index: int = 0) -> list[tuple[str, bool]]:
-        """A call, without its block: texts, and whether each is markup of the family's.
+    def write(
+        self, call: ToolCall, index: int = 0, *, opens: str = "", closes: str = ""
+    ) -> list[tuple[str, bool]]:
+        """A call: texts, and whether each is markup of the family's.
 
         Args:
             call: The call.
             index: Its position in the message, from 1, for families that write it.
+            opens: What stands before it of its block.
+            closes: What stands behind it of its block.
         """
         parts: list[tuple[str, bool]] = []
-        own = self._own(call, index)
-        for before, value in zip(own.parts, call.arguments.values(), strict=False):
-            parts += before
-            parts.append((self.value_text(value), False))
-        parts += own.parts[-1]
-        return parts
-
-    def _own(self, call: ToolCall, index: int = 0) -> "_Own":
-        """What is the family's own in a call."""
         arguments = call.arguments
         types = () if self.types == "schema" else tuple(map(kind_of, arguments.values()))
         numbered = index if "{index}" in self.named else 0
-        return _own(self, call.name, tuple(arguments), types, numbered)
+        own = _own(self, call.name, tuple(arguments), types, numbered, opens, closes)
+        for before, value in zip(own, arguments.values(), strict=False):
+            parts += before
+            if isinstance(value, str) and not self.cdata:
+                parts.append((value, False))
+            else:
+                parts.append((self.value_text(value), False))
+        parts += own[-1]
+        return parts
 
     def own_parts(
         self, name: str, keys: Sequence[str], types: Sequence[str], index: int
@@ -305,19 +317,21 @@ class Tagged:
 
     def doubtful(self, call: ToolCall, known: "_Known | None") -> bool:
         """Whether a call might be read back as something else, and has to be tried."""
-        if not self._own(call).is_plain:
+        arguments = call.arguments
+        if not _are_plain(call.name, tuple(arguments)):
             return True
-        marks = _marks(self)
-        for key, value in call.arguments.items():
-            text = self.value_text(value)
+        marks, by_schema = _marks(self), self.types == "schema"
+        for key, value in arguments.items():
+            is_text = isinstance(value, str)
+            text = value if is_text and not self.cdata else self.value_text(value)
             if marks.inner_begins in text:
                 for mark in marks.inner:
                     if mark in text:
                         return True
-            if self.types != "schema":
+            if not by_schema:
                 continue
             allowed = known.allowed(key) if known else _NONE
-            if isinstance(value, str):
+            if is_text:
                 if allowed != _STRING and _MAY_BE_JSON.match(value):
                     return True
             elif allowed and not allowed & _OTHERS:
@@ -325,24 +339,28 @@ class Tagged:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class _Own:
-    """What is the family's own in all calls of a tool with the same arguments."""
-
-    parts: tuple[tuple[tuple[str, bool], ...], ...]
-    """The texts before each value and behind the last, and whether each is markup."""
-    is_plain: bool
-    """Whether the name and the keys are such that nothing else could be read."""
+@lru_cache(maxsize=1024)
+def _own(
+    tags: Tagged,
+    name: str,
+    keys: tuple[str, ...],
+    types: tuple[str, ...],
+    index: int,
+    opens: str,
+    closes: str,
+) -> list[list[tuple[str, bool]]]:
+    """What is the family's own in all calls of a tool with the same arguments: what stands before
+    each value and behind the last."""
+    parts = list(tags.own_parts(name, keys, types, index))
+    parts[0].insert(0, (opens, True))
+    parts[-1].append((closes, True))
+    return [[part for part in group if part[0]] for group in parts]
 
 
 @lru_cache(maxsize=1024)
-def _own(
-    tags: Tagged, name: str, keys: tuple[str, ...], types: tuple[str, ...], index: int
-) -> _Own:
-    return _Own(
-        tuple(tuple(parts) for parts in tags.own_parts(name, keys, types, index)),
-        all(map(_PLAIN_KEY.fullmatch, (name, *keys))),
-    )
+def _are_plain(name: str, keys: tuple[str, ...]) -> bool:
+    """Whether a call's name and keys are such that nothing else could be read."""
+    return all(map(_PLAIN_KEY.fullmatch, (name, *keys)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -481,14 +499,63 @@ def write_calls(w: Writer, tags: Tagged, message: Message, index: int, *, before
     calls = message.tool_calls
     lead = before
     for i, call in enumerate(calls):
-        opens = not i or not tags.several
-        w.put(lead + tags.open if opens else "", "written", index)
-        w.parts(tags.write(call, i + 1), index)
-        closes = i + 1 == len(calls) or not tags.several
-        w.put(tags.close if closes else "", "written", index)
+        opens = lead + tags.open if not i or not tags.several else ""
+        closes = tags.close if i + 1 == len(calls) or not tags.several else ""
+        w.parts(tags.write(call, i + 1, opens=opens, closes=closes), index)
         lead = tags.between
     if message.invalid_tool_calls:
         w.put(lead + invalid_text(message), "written", index)
+
+
+def write_plain(
+    w: Writer,
+    turns: Turns,
+    tags: Tagged,
+    syntax: Syntax,
+    conversation: Conversation,
+    index: int,
+    *,
+    before: Own = "",
+    lead: str = "",
+    start: Start = "content",
+) -> bool:
+    """Write the turn of a message that is nothing but text, or nothing but calls.
+
+    Most are; the others, and those whose text has to be read back, are left to the family.
+
+    Args:
+        w: What is written.
+        turns: The family's turns.
+        tags: Its tags.
+        syntax: Its table.
+        conversation: What the message is part of.
+        index: Its position.
+        before: What stands before either: a block without reasoning.
+        lead: What stands before the first call.
+        start: Where the prompt would have left off.
+
+    Returns:
+        Whether it was one.
+
+    Raises:
+        RenderError: Arguments cannot be told from markup, or from another type.
+    """
+    message = conversation.messages[index]
+    text = plain_text(syntax, message)
+    if text is not None:
+        turns.around(w, "assistant", before, text, "", index)
+        return True
+    if not only_calls(message):
+        return False
+    since = len(w.pieces)
+    turns.begin_with(w, "assistant", before, index)
+    write_calls(w, tags, message, index, before=lead)
+    check_calls(
+        w, tags, syntax, message, index,
+        since=since, tools=conversation.tools, start=start,
+    )  # fmt: skip
+    turns.finish(w, "assistant", index)
+    return True
 
 
 def check_calls(
@@ -517,7 +584,8 @@ def check_calls(
             f"the arguments of {names} would be read as something else: this family writes no "
             "quotes around strings; give the tool's schema, or a value of the type it asks for"
         )
-    check_written(
-        w, syntax, message, index,
-        since=since, tools=tools, start=start, doubtful=bool(doubtful), problem=problem,
-    )  # fmt: skip
+    if doubtful or message.parts:
+        check_written(
+            w, syntax, message, index,
+            since=since, tools=tools, start=start, doubtful=bool(doubtful), problem=problem,
+        )  # fmt: skip

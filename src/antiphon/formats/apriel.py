@@ -25,6 +25,7 @@ from antiphon.formats._render import (
     Writer,
     as_said,
     of_tools,
+    plain_text,
     refuse_images,
     refuse_late_systems,
     spec_value,
@@ -32,7 +33,7 @@ from antiphon.formats._render import (
     write_answer,
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
-from antiphon.formats._types import Rendered
+from antiphon.formats._types import Around, Rendered
 from antiphon.messages import Conversation, ToolCall, ToolSpec, dump_json
 
 _OPEN, _CLOSE = "<tool_calls>", "</tool_calls>"
@@ -74,6 +75,15 @@ tags.
             ...
         ]</tool_calls>
 """
+
+_QUESTION = Around((("<|begin_user|>\n", "frame"),), "given", (), _MARKS)
+_RESULT = Around((("<|begin_tool_result|>\n", "frame"),), "given", (("\n\n\n", "frame"),), _MARKS)
+_ANSWER = Around(
+    (("\n<|begin_assistant|>\n", "frame"),),
+    "written",
+    (("\n<|end|>", "written"), ("\n", "frame")),
+    _MARKS,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,17 +146,19 @@ class Apriel(Family):
         message = conversation.messages[index]
         match message.role:
             case "tool":
-                w.put("<|begin_tool_result|>\n", "frame", index)
-                w.text(message.text, "given", index)
-                w.text("\n\n\n", "frame", index)
+                w.around(_RESULT, message.text, index)
             case "assistant":
                 self._assistant(w, conversation, index)
             case _:
-                w.put("<|begin_user|>\n", "frame", index)
-                w.text(message.text, "given", index)
+                w.around(_QUESTION, message.text, index)
 
     def _assistant(self, w: Writer, conversation: Conversation, index: int) -> None:
         given = conversation.messages[index]
+        text = plain_text(_SYNTAX, given)
+        if text is not None:
+            w.changed.append(index)  # as the prompt had it, its reasoning was begun
+            w.around(_ANSWER, text, index)
+            return
         is_last = index + 1 == len(conversation.messages)
         said = as_said(
             w, given, index, text=given.text, reasoning=given.reasoning if is_last else ""

@@ -30,13 +30,14 @@ from antiphon.formats._render import (
     Writer,
     as_said,
     of_tools,
+    plain_text,
     refuse_images,
     spec_value,
     split_system,
     write_answer,
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
-from antiphon.formats._types import Rendered
+from antiphon.formats._types import Around, Rendered
 from antiphon.messages import Conversation, ToolSpec
 
 _OPEN, _CLOSE = "<tool_calls>", "</tool_calls>"
@@ -71,6 +72,14 @@ _HOW = (
     '{"name": <function-name-2>, "arguments": <args-dict-2>},...]</tool_calls>'
 )
 
+_MARKS = frozenset(
+    {f"<|{role}|>" for role in ("system", "user", "assistant", "tool_result", "end")}
+    | {"<s>", "</s>"}
+)
+_QUESTION = Around((("<|user|>\n", "frame"),), "given", ((_END, "frame"),), _MARKS)
+_RESULT = Around((("<|tool_result|>\n", "frame"),), "given", ((_END, "frame"),), _MARKS)
+_ANSWER = Around((("<|assistant|>\n", "frame"),), "written", ((f"{_END}</s>", "written"),), _MARKS)
+
 
 @dataclass(frozen=True, slots=True)
 class Apriel15(Family):
@@ -81,10 +90,7 @@ class Apriel15(Family):
     signs = ("<|tool_result|>", "[BEGIN FINAL RESPONSE]")
     stop = (_END + "</s>", "<|end|>", "</s>")
     prefix_stable = False
-    specials = frozenset(
-        {f"<|{role}|>" for role in ("system", "user", "assistant", "tool_result", "end")}
-        | {"<s>", "</s>"}
-    )
+    specials = _MARKS
 
     @property
     def syntax(self) -> Syntax:
@@ -144,13 +150,17 @@ class Apriel15(Family):
                 w.text(message.text, "given", index)
                 w.text(f"\n{tools}" if tools else "", "frame", index)
             case role:
-                w.put("<|tool_result|>\n" if role == "tool" else "<|user|>\n", "frame", index)
-                w.text(message.text, "given", index)
+                w.around(_RESULT if role == "tool" else _QUESTION, message.text, index)
+                return
         w.put(_END, "frame", index)
 
 
 def _assistant(w: Writer, conversation: Conversation, index: int) -> None:
     given = conversation.messages[index]
+    text = plain_text(_SYNTAX, given)
+    if text is not None:
+        w.around(_ANSWER, text, index)
+        return
     is_last = index + 1 == len(conversation.messages)
     said = as_said(w, given, index, text=given.text)
     w.put("<|assistant|>\n", "frame", index)

@@ -36,6 +36,7 @@ from antiphon.formats._render import (
     Writer,
     as_said,
     of_tools,
+    plain_text,
     refuse_images,
     split_system,
     write_answer,
@@ -174,11 +175,8 @@ class CommandRPlus(Family):
                 case "assistant":
                     self._assistant(w, conversation, index)
                 case "tool":
-                    _TURNS.begin(w, "tool", index)
-                    w.text("<results>\n", "frame", index)
-                    w.text(message.text.strip(), "given", index)
-                    w.text("</results>", "frame", index)
-                    _TURNS.finish(w, "tool", index)
+                    text = message.text.strip()
+                    _TURNS.around(w, "tool", "<results>\n", text, "</results>", index)
                 case role:
                     _TURNS.whole(w, role, message.text.strip(), index)
         _TURNS.begin(w, "system", None)
@@ -190,6 +188,11 @@ class CommandRPlus(Family):
 
     def _assistant(self, w: Writer, conversation: Conversation, index: int) -> None:
         message = conversation.messages[index]
+        text = plain_text(_SYNTAX, message)
+        if text is not None and text == text.strip():
+            w.changed.append(index)  # its prompt ended with the instruction
+            _TURNS.whole(w, "assistant", text, index)
+            return
         said = as_said(w, message, index, text=message.text.strip())
         w.changed.append(index)  # its prompt ended with the instruction
         _TURNS.begin(w, "assistant", index)

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from antiphon.formats import _deepseek as ds
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm
-from antiphon.formats._render import Writer, check_written, of_tools, refuse_images
+from antiphon.formats._render import Writer, check_written, of_tools, plain_text, refuse_images
 from antiphon.formats._scan import Syntax
-from antiphon.formats._types import Rendered
+from antiphon.formats._types import Around, Rendered
 from antiphon.messages import Conversation, ToolSpec, dump_json
 
 _HOW = f"""
@@ -79,8 +79,7 @@ class DeepSeekV31(Family):
         for index in w.walk(self, messages, tools=conversation.tools):
             message, role = messages[index], w.state
             if message.role == "user":
-                w.mark(ds.USER, "frame", index)
-                w.text(message.text, "given", index)
+                w.around(ds.QUESTION, message.text, index)
             elif message.role == "tool":
                 ds.write_result(w, message, index)
             elif message.role == "assistant":
@@ -93,6 +92,10 @@ class DeepSeekV31(Family):
         return w.done()
 
     def _assistant(self, w: Writer, conversation: Conversation, index: int, *, opens: bool) -> None:
+        text = plain_text(_SYNTAX, conversation.messages[index])
+        if text is not None:
+            w.around(_ANSWER if opens else ds.ANSWER, text, index)
+            return
         last = index + 1 == len(conversation.messages)
         keep = opens and last and self.thinking
         message = ds.as_shown(w, conversation.messages[index], index, keep=keep)
@@ -111,6 +114,12 @@ class DeepSeekV31(Family):
             since=since, tools=conversation.tools, start="reasoning" if reasons else "content",
         )  # fmt: skip
         w.mark(ds.EOS, "written", index)
+
+
+_ANSWER = Around(
+    ((ds.ASSISTANT, "frame"), ("</think>", "frame")), "written", ((ds.EOS, "written"),), ds.SPECIALS
+)
+"""What stands around an answer to a user."""
 
 
 def _listing(tools: Sequence[ToolSpec]) -> str:

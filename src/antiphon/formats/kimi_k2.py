@@ -22,6 +22,7 @@ an n into results, is left out.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from antiphon.formats._family import Family
@@ -33,12 +34,13 @@ from antiphon.formats._render import (
     check_written,
     inline_reasoning,
     of_tools,
+    plain_text,
     refuse_images,
     with_parts,
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
 from antiphon.formats._schema_grammar import arguments_node
-from antiphon.formats._types import Rendered
+from antiphon.formats._types import Around, Rendered
 from antiphon.messages import Conversation, ImagePart, Message, ToolSpec, dump_json
 
 Edition = Literal["instruct", "thinking", "k2_5"]
@@ -66,6 +68,22 @@ _SYNTAX = Syntax(
     thinking=(Thinking(after_open="", before_close="", after_close=""),),
     ignored=(_CALLS, _CALLS_END),
 )
+
+
+_MARKS = frozenset({"<|im_user|>", "<|im_assistant|>", "<|im_middle|>", "<|im_end|>"})
+_USER = Around(
+    (("<|im_user|>user<|im_middle|>", "frame"),), "given", (("<|im_end|>", "frame"),), _MARKS
+)
+_ANSWERS = {
+    block: Around(
+        (("<|im_assistant|>assistant<|im_middle|>", "frame"), (block, "frame")),
+        "written",
+        (("<|im_end|>", "written"),),
+        _MARKS | {"<think>", "</think>"},
+    )
+    for block in ("", "<think></think>")
+}
+"""What stands around an answer, by the block in place of its reasoning."""
 
 
 def _ids(messages: Sequence[Message]) -> list[list[str]]:
@@ -152,6 +170,13 @@ class KimiK2(Family):
         shown_from = self._shown_from(messages)
         for index in w.walk(self, messages, tools=conversation.tools, shown_from=shown_from):
             message = messages[index]
+            if message.role == "user" and not message.images:
+                w.around(_USER, message.text, index)
+                continue
+            if message.role == "assistant" and self._is_done(
+                w, messages, index, shown=index >= shown_from
+            ):
+                continue
             _open(w, message.role, index)
             if message.role == "assistant":
                 self._assistant(w, conversation, index, ids[index], shown=index >= shown_from)
@@ -191,11 +216,29 @@ class KimiK2(Family):
             return 0
         return 1 + (answers[0] if self.edition == "thinking" else answers[-1])
 
+    @property
+    def _reasons(self) -> bool:
+        return self.edition == "thinking" or (self.edition == "k2_5" and self.thinking)
+
+    def _is_done(self, w: Writer, messages: Sequence[Message], index: int, *, shown: bool) -> bool:
+        """Write a message that is nothing but text and shows no block, if it needs nothing else."""
+        reasons = self._reasons
+        if reasons and (shown or index + 1 == len(messages)):
+            return False
+        text = plain_text(_SYNTAX, messages[index])
+        if text is None:
+            return False
+        if reasons:
+            w.changed.append(index)  # as the last message it had a block, if an empty one
+        block = "" if self.edition == "instruct" else "<think></think>"
+        w.around(_ANSWERS[block], text, index)
+        return True
+
     def _assistant(
         self, w: Writer, conversation: Conversation, index: int, ids: list[str], *, shown: bool
     ) -> None:
         message = inline_reasoning(conversation.messages[index])
-        reasons = self.edition == "thinking" or (self.edition == "k2_5" and self.thinking)
+        reasons = self._reasons
         shown = reasons and (shown or index + 1 == len(conversation.messages))
         if not shown and (message.reasoning or reasons):
             w.changed.append(index)  # as the last message it had a block, if an empty one
@@ -224,8 +267,13 @@ def _call_node(spec: ToolSpec, rules: Rules) -> Node:
 
 
 def _open(w: Writer, role: str, index: int | None) -> None:
+    w.put(_opens(role), "frame", index)
+
+
+@cache
+def _opens(role: str) -> str:
     mark = {"user": "<|im_user|>", "assistant": "<|im_assistant|>"}.get(role, "<|im_system|>")
-    w.put(f"{mark}{role}<|im_middle|>", "frame", index)
+    return f"{mark}{role}<|im_middle|>"
 
 
 def _content(w: Writer, message: Message, index: int) -> None:

@@ -24,6 +24,7 @@ from antiphon.formats._render import (
     check_written,
     inline_reasoning,
     last_user,
+    plain_text,
     refuse_images,
     split_system,
     with_parts,
@@ -126,17 +127,18 @@ class LFM2(Family):
         query = last_user(messages)
         for index in w.walk(self, messages, first, tools=conversation.tools, shown_from=query):
             message = messages[index]
-            CHATML.begin(w, message.role, index)
-            if message.role == "assistant":
-                shown = self.preserve_thinking or index > query
-                self._assistant(w, conversation, index, shown=shown and self.edition == "lfm2_5")
-            elif message.role == "tool" and self.edition == "lfm2":
-                w.mark(_RESULT, "frame", index)
-                w.text(message.text, "given", index)
-                w.mark(_RESULT_END, "frame", index)
-            else:
-                w.text(message.text, "given", index)
-            CHATML.finish(w, message.role, index)
+            if message.role == "tool" and self.edition == "lfm2":
+                CHATML.around(w, "tool", _RESULT, message.text, _RESULT_END, index)
+                continue
+            is_answer = message.role == "assistant"
+            text = plain_text(_SYNTAX, message) if is_answer else message.text
+            if text is not None:
+                CHATML.whole(w, message.role, text, index)
+                continue
+            CHATML.begin(w, "assistant", index)
+            shown = self.preserve_thinking or index > query
+            self._assistant(w, conversation, index, shown=shown and self.edition == "lfm2_5")
+            CHATML.finish(w, "assistant", index)
         if generate:
             CHATML.begin(w, "assistant", None)
         return w.done()

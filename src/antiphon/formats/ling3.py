@@ -32,9 +32,9 @@ from antiphon.formats._render import (
     with_parts,
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
-from antiphon.formats._tagged import Tagged, check_calls, write_calls
+from antiphon.formats._tagged import Tagged, check_calls, write_calls, write_plain
 from antiphon.formats._tagged_grammar import tagged_form
-from antiphon.formats._types import Rendered, Start
+from antiphon.formats._types import Around, Author, Rendered, Start
 from antiphon.messages import Conversation, Message, ToolSpec
 
 TURNS = Turns(
@@ -74,6 +74,18 @@ _EXAMPLE = (
     "<arg_value>{arg-value-1}</arg_value>\n<arg_key>{arg-key-2}</arg_key>\n"
     "<arg_value>{arg-value-2}</arg_value>\n...\n</tool_call>\n"
 )
+
+_RESULT = Around(
+    (("\n<tool_response>\n", "frame"),),
+    "given",
+    (("\n</tool_response>", "frame"),),
+    frozenset({"<tool_response>", "</tool_response>"}),
+)
+_NO_REASONING: dict[bool, tuple[tuple[str, Author], ...]] = {
+    True: (("\n", "frame"), ("<think>", "frame"), ("</think>", "written")),
+    False: (("\n", "frame"), ("<think>", "frame"), ("</think>", "frame")),
+}
+"""A block without reasoning, by whether the model was asked for some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +165,13 @@ class Ling3(Family):
 
     def _assistant(self, w: Writer, conversation: Conversation, index: int) -> None:
         given = conversation.messages[index]
+        is_done = write_plain(
+            w, TURNS, _TAGS, _SYNTAX, conversation, index,
+            before=_NO_REASONING[self.thinking],
+            start="reasoning" if self.thinking else "content",
+        )  # fmt: skip
+        if is_done:
+            return
         split = inline_reasoning(given)
         reasoning = split.reasoning.strip("\n")
         text = split.text.lstrip("\n") if reasoning else split.text
@@ -189,9 +208,7 @@ def _result(w: Writer, messages: Sequence[Message], index: int) -> None:
     """One tool result; a run of them is one turn."""
     if is_first_result(messages, index):
         TURNS.begin(w, "tool", index)
-    w.put("\n<tool_response>\n", "frame", index)
-    w.text(messages[index].text, "given", index)
-    w.put("\n</tool_response>", "frame", index)
+    w.around(_RESULT, messages[index].text, index)
     if is_last_result(messages, index):
         TURNS.finish(w, "tool", index)
 

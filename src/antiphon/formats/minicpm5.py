@@ -35,9 +35,9 @@ from antiphon.formats._render import (
     with_parts,
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
-from antiphon.formats._tagged import Tagged, check_calls, write_calls
+from antiphon.formats._tagged import Tagged, check_calls, write_calls, write_plain
 from antiphon.formats._tagged_grammar import tagged_form
-from antiphon.formats._types import Rendered, Start
+from antiphon.formats._types import Author, Rendered, Start
 from antiphon.messages import Conversation, Message, ToolSpec
 
 Edition = Literal["1b", "2b"]
@@ -67,6 +67,13 @@ do not include any <function ... </function>.
 - param-value may be multi-line. If it contains <, & or newline characters, wrap it in a CDATA \
 block: <param name="param-name"><![CDATA[...multi-line value...]]></param>"""
 _SLOT = "<tool_def_sep>"
+
+_NO_REASONING: dict[bool | None, tuple[tuple[str, Author], ...]] = {
+    None: (("<think>\n", "written"), ("\n", "written"), ("</think>\n\n", "written")),
+    True: (("<think>\n", "frame"), ("\n", "written"), ("</think>\n\n", "written")),
+    False: (("<think>\n", "frame"), ("\n", "frame"), ("</think>\n\n", "frame")),
+}
+"""A block without reasoning, by whether the model was asked for some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +125,8 @@ class MiniCPM5(Family):
         for index in w.walk(self, messages, first, tools=conversation.tools, shown_from=query):
             message = messages[index]
             if message.role == "assistant":
+                if self._is_done(w, conversation, index):
+                    continue
                 CHATML.begin(w, "assistant", index)
                 self._assistant(w, conversation, index, shows=index > query)
                 CHATML.finish(w, "assistant", index)
@@ -132,6 +141,17 @@ class MiniCPM5(Family):
             {None: "", True: "<think>\n", False: "<think>\n\n</think>\n\n"}[self.thinking], "frame"
         )
         return w.done(start="reasoning" if self.thinking else "content")
+
+    def _is_done(self, w: Writer, conversation: Conversation, index: int) -> bool:
+        """Write the turn of a message without reasoning, if it needs nothing else."""
+        opens = self.edition == "2b"
+        if opens and conversation.messages[index].text.startswith("\n"):
+            return False
+        return write_plain(
+            w, CHATML, _TAGS, _SYNTAX, conversation, index,
+            before=_NO_REASONING[self.thinking] if opens else "",
+            start="reasoning" if opens and self.thinking else "content",
+        )  # fmt: skip
 
     def _assistant(self, w: Writer, conversation: Conversation, index: int, *, shows: bool) -> None:
         message = self._as_written(w, conversation.messages[index], index, shows=shows)

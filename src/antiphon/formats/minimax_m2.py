@@ -36,7 +36,7 @@ from antiphon.formats._render import (
     with_parts,
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
-from antiphon.formats._tagged import Tagged, check_calls, write_calls
+from antiphon.formats._tagged import Tagged, check_calls, write_calls, write_plain
 from antiphon.formats._tagged_grammar import tagged_form
 from antiphon.formats._types import Rendered, Start
 from antiphon.messages import Conversation
@@ -139,6 +139,8 @@ class MiniMaxM2(Family):
         return f"You are a helpful assistant. Your name is {name} and is built by MiniMax."
 
     def _assistant(self, w: Writer, conversation: Conversation, index: int, *, shows: bool) -> None:
+        if write_plain(w, self.turns, _TAGS, _SYNTAX, conversation, index, lead="\n"):
+            return
         message = inline_reasoning(conversation.messages[index])
         if message.reasoning and (not shows or message.reasoning.startswith("\n")):
             w.changed.append(index)

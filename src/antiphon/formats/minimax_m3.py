@@ -25,11 +25,12 @@ from antiphon.formats._render import (
     check_written,
     inline_reasoning,
     invalid_text,
+    plain_text,
     split_system,
     with_parts,
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
-from antiphon.formats._types import Rendered, Start
+from antiphon.formats._types import Author, Rendered, Start
 from antiphon.messages import Conversation, JsonValue, Message, ToolCall, ToolSpec
 
 Mode = Literal["adaptive", "enabled", "disabled"]
@@ -139,6 +140,11 @@ class MiniMaxM3(Family):
         given = conversation.messages[index]
         if given.images:
             raise w.refuse("an assistant's message cannot hold images", index)
+        text = plain_text(_SYNTAX, given)
+        if text is not None:
+            author: Author = "written" if self.thinking == "adaptive" else "frame"
+            self.turns.around(w, "assistant", (("</mm:think>", author),), text, "", index)
+            return
         message = inline_reasoning(given, open="<mm:think>", close="</mm:think>")
         calls = tuple(_without_null(call) for call in message.tool_calls)
         if (message.text, calls) != (given.text, given.tool_calls):

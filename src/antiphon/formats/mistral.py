@@ -24,16 +24,24 @@ without text or calls, which is written empty here).
 """
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from antiphon.formats import _mistral as mistral
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm, Chars, Node, Rep, Rules, seq
 from antiphon.formats._readers import JsonCalls
-from antiphon.formats._render import Writer, check_written, last_user, refuse_images, with_parts
+from antiphon.formats._render import (
+    Writer,
+    check_written,
+    last_user,
+    plain_text,
+    refuse_images,
+    with_parts,
+)
 from antiphon.formats._scan import Block, Syntax
 from antiphon.formats._schema_grammar import arguments_node
-from antiphon.formats._types import Rendered
+from antiphon.formats._types import Around, Author, Rendered
 from antiphon.messages import Conversation, Message, ToolCall, ToolSpec, dump_json
 
 Version = Literal["v0.3", "nemo", "v7", "v7_tekken"]
@@ -159,15 +167,22 @@ class Mistral(Family):
             w.mark("[AVAILABLE_TOOLS]", "frame", index)
             w.text(f"{self._space}[{listing}]", "frame", index)
             w.mark("[/AVAILABLE_TOOLS]", "frame", index)
+        if self._is_v7 or index != len(messages) - 1 or messages[0].role != "system":
+            says = messages[index].text or not self._is_v7
+            w.around(_question(self._space if says else ""), messages[index].text, index)
+            return
         w.mark("[INST]", "frame", index)
-        w.text(self._space if messages[index].text or not self._is_v7 else "", "frame", index)
-        if not self._is_v7 and index == len(messages) - 1 and messages[0].role == "system":
-            w.text(messages[0].text, "given", 0)
-            w.text("\n\n", "frame", index)
+        w.text(self._space, "frame", index)
+        w.text(messages[0].text, "given", 0)
+        w.text("\n\n", "frame", index)
         w.text(messages[index].text, "given", index)
         w.mark("[/INST]", "frame", index)
 
     def _assistant(self, w: Writer, conversation: Conversation, given: Message, index: int) -> None:
+        said = plain_text(self.syntax, given)
+        if said and said.strip() == said:
+            w.around(_ANSWER, self._space + said, index)
+            return
         text = "" if given.tool_calls and not self._is_v7 else given.text
         if self._is_v7:
             text = text.rstrip(" ")
@@ -189,6 +204,15 @@ class Mistral(Family):
             w.text(f"{self._space}{text}" if text or not self._is_v7 else "", "written", index)
         check_written(w, self.syntax, message, index, since=since, tools=conversation.tools)
         w.mark("</s>", "written", index)
+
+
+_ANSWER = Around((), "written", (("</s>", "written"),), mistral.MARKS)
+
+
+@cache
+def _question(space: str) -> Around:
+    before: tuple[tuple[str, Author], ...] = (("[INST]", "frame"), (space, "frame"))
+    return Around(before, "given", (("[/INST]", "frame"),), mistral.MARKS)
 
 
 def _call_json(call: ToolCall) -> str:

@@ -31,14 +31,17 @@ from antiphon.formats._render import (
     check_written,
     inline_reasoning,
     last_user,
+    plain_text,
     refuse_images,
     with_parts,
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
 from antiphon.formats._schema_grammar import arguments_node
-from antiphon.formats._types import Rendered
+from antiphon.formats._types import Around, Rendered
 from antiphon.messages import Conversation, Message, ToolSpec, dump_json
 
+_QUESTION = Around((("[INST]", "frame"),), "given", (("[/INST]", "frame"),), mistral.MARKS)
+_ANSWER = Around((), "written", (("</s>", "written"),), mistral.MARKS)
 _DEFAULT_SYSTEM = (
     "You are Mistral Small 3, a Large Language Model (LLM) created by Mistral AI, a French "
     "startup headquartered in Paris.\n"
@@ -225,11 +228,13 @@ class MistralV13(Family):
             w.mark("[AVAILABLE_TOOLS]", "frame", index)
             w.text(dump_json(specs), "frame", index)
             w.mark("[/AVAILABLE_TOOLS]", "frame", index)
-        w.mark("[INST]", "frame", index)
-        w.text(message.text, "given", index)
-        w.mark("[/INST]", "frame", index)
+        w.around(_QUESTION, message.text, index)
 
     def _assistant(self, w: Writer, conversation: Conversation, given: Message, index: int) -> None:
+        said = plain_text(self.syntax, given)
+        if said is not None and not (self._is_v13 and (said.endswith(" ") or "<think>" in said)):
+            w.around(_ANSWER, said, index)
+            return
         if self._is_v13:
             given = inline_reasoning(given)
         text = "" if given.tool_calls and not self._is_v13 else given.text

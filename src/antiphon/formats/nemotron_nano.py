@@ -30,13 +30,14 @@ from antiphon.formats._render import (
     is_first_result,
     is_last_result,
     of_tools,
+    plain_text,
     refuse_images,
     refuse_late_systems,
     split_system,
     write_answer,
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
-from antiphon.formats._types import Rendered, Start
+from antiphon.formats._types import Around, Author, Rendered, Start
 from antiphon.messages import Conversation
 
 _OPEN, _CLOSE = "<TOOLCALL>", "</TOOLCALL>"
@@ -45,6 +46,20 @@ _TURNS = Turns(
     end="<SPECIAL_12>",
     specials=frozenset({"<SPECIAL_10>", "<SPECIAL_11>", "<SPECIAL_12>"}),
     roles=(("user", "User"), ("assistant", "Assistant")),
+)
+_USER: tuple[str, Author] = ("<SPECIAL_11>User\n", "frame")
+_QUESTION = Around((_USER,), "given", (("\n", "frame"),), _TURNS.specials)
+_RESULT = Around(
+    (_USER, ("<TOOL_RESPONSE>[", "frame")),
+    "given",
+    (("]</TOOL_RESPONSE>", "frame"),),
+    _TURNS.specials,
+)
+_ANSWER = Around(
+    (("<SPECIAL_11>Assistant\n", "frame"),),
+    "written",
+    (("\n<SPECIAL_12>", "written"), ("\n", "frame")),
+    _TURNS.specials,
 )
 _SYNTAX = Syntax(
     blocks=(Block(_OPEN, JsonCalls(_CLOSE, array=True, next_block=(_OPEN,)), before="\n"),),
@@ -129,13 +144,23 @@ class NemotronNano(Family):
         message = messages[index]
         match message.role:
             case "tool":
-                if is_first_result(messages, index):
+                first, last = is_first_result(messages, index), is_last_result(messages, index)
+                if first and last:
+                    w.around(_RESULT, message.text, index)
+                    return
+                if first:
                     _TURNS.begin(w, "user", index)
                     w.text("<TOOL_RESPONSE>[", "frame", index)
                 w.text(message.text, "given", index)
-                last = is_last_result(messages, index)
                 w.text("]</TOOL_RESPONSE>" if last else ", ", "frame", index)
+            case "user":
+                w.around(_QUESTION, message.text.strip(), index)
             case "assistant":
+                text = plain_text(_SYNTAX, message)
+                if text is not None and text == text.strip() and index + 1 < len(messages):
+                    w.changed.append(index)  # as the last message it had a block, if an empty one
+                    w.around(_ANSWER, text, index)
+                    return
                 _TURNS.begin(w, "assistant", index)
                 self._assistant(w, conversation, index)
             case _:

@@ -43,9 +43,9 @@ from antiphon.formats._render import (
     with_parts,
 )
 from antiphon.formats._scan import Syntax
-from antiphon.formats._tagged import check_calls, write_calls
+from antiphon.formats._tagged import check_calls, write_calls, write_plain
 from antiphon.formats._tagged_grammar import tagged_form
-from antiphon.formats._types import Rendered, Start
+from antiphon.formats._types import Author, Rendered, Start
 from antiphon.messages import Conversation, Message, ToolSpec
 
 Version = Literal["3.5", "3.6", "3.8"]
@@ -59,6 +59,11 @@ _EFFORTS = {
     "low": "Reasoning effort is set to low. Keep your thinking brief and focused, moving directly "
     "to the conclusion without unnecessary elaboration.",
 }
+_NO_REASONING: dict[bool, tuple[tuple[str, Author], ...]] = {
+    True: (("<think>\n", "frame"), ("\n", "written"), ("</think>\n\n", "written")),
+    False: (("<think>\n", "frame"), ("\n", "frame"), ("</think>\n\n", "frame")),
+}
+"""A block without reasoning, by whether the model was asked for some."""
 _PYTHON, _JSON = tags.tags(tags.SCALARS), tags.tags(frozenset())
 _SYNTAX = {True: tags.syntax(_PYTHON), False: tags.syntax(_JSON)}
 
@@ -167,13 +172,33 @@ class Qwen35(Family):
             case "tool":
                 qwen.write_result(w, conversation.messages, index)
             case "user":
+                if not message.images:
+                    CHATML.whole(w, "user", message.text, index)
+                    return
                 CHATML.begin(w, "user", index)
                 qwen.write_content(w, message, index)
                 CHATML.finish(w, "user", index)
             case "assistant":
+                if self._is_done(w, conversation, index, query):
+                    return
                 CHATML.begin(w, "assistant", index)
                 self._assistant(w, conversation, index, query)
                 CHATML.finish(w, "assistant", index)
+
+    def _is_done(self, w: Writer, conversation: Conversation, index: int, query: int) -> bool:
+        """Write the turn of a message without reasoning, if it needs nothing else."""
+        text = conversation.messages[index].text
+        if text != text.strip():
+            return False
+        shows = self._keeps or index > query
+        is_done = write_plain(
+            w, CHATML, self._tags, self.syntax, conversation, index,
+            before=_NO_REASONING[self.thinking] if shows else "",
+            start="reasoning" if shows and self.thinking else "content",
+        )  # fmt: skip
+        if is_done and not shows:
+            w.changed.append(index)
+        return is_done
 
     def _assistant(self, w: Writer, conversation: Conversation, index: int, query: int) -> None:
         message = self._as_written(w, conversation.messages[index], index)

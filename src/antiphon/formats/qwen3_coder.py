@@ -34,13 +34,12 @@ from antiphon.formats._render import (
     is_first_result,
     is_last_result,
     of_tools,
-    plain_text,
     refuse_images,
     split_system,
     with_parts,
 )
 from antiphon.formats._scan import Syntax
-from antiphon.formats._tagged import check_calls, write_calls
+from antiphon.formats._tagged import check_calls, write_calls, write_plain
 from antiphon.formats._tagged_grammar import tagged_form
 from antiphon.formats._types import Rendered
 from antiphon.formats._xml_tools import tool_text
@@ -100,9 +99,7 @@ class Qwen3Coder(Family):
         return w.done()
 
     def _assistant(self, w: Writer, conversation: Conversation, index: int) -> None:
-        text = plain_text(_SYNTAX, conversation.messages[index])
-        if text is not None:
-            CHATML.whole(w, "assistant", text, index)
+        if write_plain(w, CHATML, _TAGS, _SYNTAX, conversation, index):
             return
         message = _as_written(w, conversation.messages[index], index)
         CHATML.begin(w, "assistant", index)

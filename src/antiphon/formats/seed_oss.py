@@ -37,7 +37,7 @@ from antiphon.formats._render import (
     with_parts,
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
-from antiphon.formats._tagged import Tagged, check_calls, write_calls
+from antiphon.formats._tagged import Tagged, check_calls, write_calls, write_plain
 from antiphon.formats._tagged_grammar import tagged_form
 from antiphon.formats._types import Rendered
 from antiphon.messages import Conversation, ToolSpec
@@ -168,6 +168,9 @@ class SeedOss(Family):
 
 def _assistant(w: Writer, conversation: Conversation, index: int) -> None:
     given = conversation.messages[index]
+    is_plain = not given.parts or given.text.strip() == given.text != ""
+    if is_plain and write_plain(w, TURNS, _TAGS, _SYNTAX, conversation, index):
+        return
     split = inline_reasoning(given, open="<seed:think>", close="</seed:think>")
     message = with_parts(split, reasoning=split.reasoning.strip(), text=split.text.strip())
     if (message.reasoning, message.text) != (given.reasoning, given.text):
