@@ -5,6 +5,7 @@ import gc
 import io
 import json
 import logging
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,14 @@ import aiohttp
 import pytest
 
 from antiphon.errors import UsageError
-from antiphon.messages import Completion, Conversation, Message, TextDelta, Usage
+from antiphon.messages import (
+    Completion,
+    Conversation,
+    InvalidToolCall,
+    Message,
+    TextDelta,
+    Usage,
+)
 from antiphon.models import ModelOutput, ModelSettings, RetryPolicy, ScriptedModel
 from antiphon.models._chat import ChatDialect
 from antiphon.models._remote import RemoteModel
@@ -381,6 +389,127 @@ def test_a_body_that_comes_too_slowly_is_refused() -> None:
     assert after == 200
 
 
+async def _said(client: Client, data: bytes) -> bytes:
+    """What a server says to some bytes on a connection of their own, until it hangs up."""
+    host, port = client.url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(data)
+    try:
+        return await reader.read()
+    finally:
+        writer.close()
+
+
+def _raw(*headers: str, body: bytes = b"") -> bytes:
+    head = ["POST /v1/chat/completions HTTP/1.1", "Host: 127.0.0.1", "Connection: close"]
+    return "\r\n".join([*head, "Content-Type: application/json", *headers, "", ""]).encode() + body
+
+
+CHUNKED = "Transfer-Encoding: chunked"
+NO_HTTP = {
+    "no words of HTTP": b"what is this\r\n\r\n",
+    "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03secret",
+    "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "no host": b"GET /v1/models HTTP/1.1\r\n\r\n",
+    "two hosts": b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example\r\n\r\n",
+    "bare line feeds": b"GET / HTTP/1.1\nHost: 127.0.0.1\n\n",
+    "two lengths": _raw("Content-Length: 2", "Content-Length: 3", body=b"{}"),
+    "a length and chunks": _raw("Content-Length: 2", CHUNKED, body=b"0\r\n\r\n"),
+    "a negative length": _raw("Content-Length: -2", body=b"{}"),
+    "a chunk without a size": _raw(CHUNKED, body=b"secret\r\n{}\r\n"),
+    "a header that is a novel": _raw("X-A: " + "secret" * 20_000),
+    "too many headers": _raw(*(f"X-{n}: secret" for n in range(5_000))),
+    "a NUL": _raw("X-A: secret\0"),
+    "an unknown coding": _raw("Content-Encoding: br", "Content-Length: 6", body=b"secret"),
+}
+
+
+@pytest.mark.parametrize("data", NO_HTTP.values(), ids=list(NO_HTTP))
+def test_what_is_no_http_is_refused_and_not_written_down(
+    data: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def ask(client: Client) -> tuple[bytes, int, str]:
+        said = await _said(client, data)
+        return said, (await client.chat()).status, (await client.get("/metrics")).text
+
+    with caplog.at_level(logging.DEBUG):
+        said, after, metrics = asked(ask, "ok")
+
+    head, _, text = said.partition(b"\r\n\r\n")
+    assert head.split(b" ")[1] == b"400"
+    assert b"\r\nServer: antiphon" in head
+    assert json.loads(text)["error"]["type"] == "invalid_request_error"
+    assert after == 200
+    assert 'route="(none)",status="400"} 1' in metrics
+    assert "Traceback" not in caplog.text
+    assert "secret" not in caplog.text
+
+
+BAD_BODIES = {
+    "no gzip": _raw("Content-Encoding: gzip", "Content-Length: 6", body=b"secret"),
+    "no deflate": _raw("Content-Encoding: deflate", "Content-Length: 6", body=b"secret"),
+    "no JSON but a number too large": _raw("Content-Length: 14", body=b'{"seed":1e999}'),
+}
+
+
+@pytest.mark.parametrize("data", BAD_BODIES.values(), ids=list(BAD_BODIES))
+def test_a_body_that_is_not_what_its_head_says_is_refused(
+    data: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    said = asked(lambda client: _said(client, data))
+
+    assert said.split(b" ")[1] == b"400"
+    assert "Traceback" not in caplog.text
+
+
+def test_half_a_surrogate_pair_in_a_request_is_no_fault_of_ours() -> None:
+    """No store and no wire can hold one."""
+
+    async def ask(client: Client) -> Got:
+        row = {"input": "a \ud800 b", "session": "\udfff"}
+        return await client.post("/v1/agent/runs", row)
+
+    got = asked(ask, "ok")
+
+    assert (got.status, got.json["session"]) == (200, "\ufffd")
+
+
+def test_numbers_that_json_has_not_are_no_arguments_of_a_call() -> None:
+    """A client of Messages would be sent what is no JSON."""
+    call = InvalidToolCall('{"a": NaN}', "no JSON", "add", "c1")
+    answer = Message.assistant("", invalid_tool_calls=[call])
+
+    async def ask(client: Client) -> Got:
+        row = {"model": "m", "max_tokens": 9, "messages": ASK["messages"]}
+        return await client.post("/v1/messages", row)
+
+    block = asked(ask, answer).json["content"][-1]
+
+    assert block["input"] == {"invalid_arguments": '{"a": NaN}'}
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="Linux only")
+def test_a_client_that_reads_nothing_is_hung_up_on() -> None:
+    """It would hold its slot for as long as it likes."""
+    body = json.dumps(ASK | {"stream": True}).encode()
+    words = ScriptedModel([Message.assistant("word " * 2_000_000)])
+
+    async def stall(client: Client) -> None:
+        host, port = client.url.removeprefix("http://").split(":")
+        with socket.socket() as silent:
+            silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            silent.connect((host, int(port)))
+            silent.sendall(_raw(f"Content-Length: {len(body)}", body=body))
+            while 'how="client_gone"' not in (await client.get("/metrics")).text:
+                await asyncio.sleep(0.02)
+
+    async def go() -> None:
+        async with asyncio.timeout(20), serving(words, send_seconds=0.2) as client:
+            await stall(client)
+
+    asyncio.run(go())
+
+
 PATHS = [
     "/../../etc/passwd",
     "/%2e%2e/%2e%2e/etc/passwd",
@@ -396,16 +525,9 @@ PATHS = [
 
 @pytest.mark.parametrize("path", PATHS)
 def test_no_path_leads_anywhere_else(path: str) -> None:
-    async def ask(client: Client) -> bytes:
-        host, port = client.url.removeprefix("http://").split(":")
-        reader, writer = await asyncio.open_connection(host, int(port))
-        head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
-        writer.write(head.encode())
-        said = await reader.read()
-        writer.close()
-        return said
+    head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
 
-    said = asked(ask)
+    said = asked(lambda client: _said(client, head.encode()))
 
     assert said.split(b" ")[1] in (b"404", b"400")
     assert b"root:" not in said

@@ -9,22 +9,26 @@ class LineDecoder:
     """Cuts bytes into lines; ends with LF, CR LF or CR."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._parts: list[bytes] = [b""]  # of the line that is not over
 
     def feed(self, chunk: bytes) -> list[str]:
         """The lines that this chunk completes."""
-        data = self._rest + chunk if self._rest else chunk
+        is_held = self._parts[-1].endswith(b"\r")
+        self._parts.append(chunk)
+        if b"\n" not in chunk and b"\r" not in chunk and not is_held:
+            return []
+        data = b"".join(self._parts)
         if b"\r" in data:
             held = data.endswith(b"\r")  # its LF may come with the next chunk
             body = data[:-1] if held else data
             data = body.replace(b"\r\n", b"\n").replace(b"\r", b"\n") + (b"\r" if held else b"")
         lines = data.split(b"\n")
-        self._rest = lines.pop()
+        self._parts = [lines.pop()]
         return [line.decode("utf-8", "replace") for line in lines]
 
     def finish(self) -> list[str]:
         """What stands after the last line end."""
-        rest, self._rest = self._rest.rstrip(b"\r"), b""
+        rest, self._parts = b"".join(self._parts).rstrip(b"\r"), [b""]
         return [rest.decode("utf-8", "replace")] if rest else []
 
 

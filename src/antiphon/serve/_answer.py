@@ -6,7 +6,6 @@ What meant to be a call and failed is not lost: with a name it is a call whose a
 text that was written, without one it is text.
 """
 
-import json
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from antiphon.messages import (
     dump_json,
 )
 from antiphon.models import ModelOutput, Retry, SampledTokens
+from antiphon.serve._fields import read_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +248,7 @@ def _object_in(text: str) -> "JsonObject | None":
     if not text.rstrip().endswith("}"):
         return None
     try:
-        value: object = json.loads(text)
+        value: object = read_json(text)
     except (ValueError, RecursionError):
         return None
     return cast("JsonObject", value) if isinstance(value, dict) else None

@@ -237,6 +237,21 @@ class App:
             response.headers.update(self.guard.cors_headers(request))
         return response
 
+    def unreadable(
+        self, request: "web.BaseRequest", status: int, error: BaseException | None
+    ) -> "web.StreamResponse":
+        """The answer to what is no request, or failed before one was read."""
+        if status < 500:
+            refusal = Refusal(status, "what was sent is no HTTP request that can be read")
+        else:
+            _log.error("a connection failed", exc_info=error)
+            refusal = Refusal(status, "the server failed", "internal_error")
+        self.guard.finished(request, "(none)", status, time.perf_counter())
+        response = json_response(openai_error(refusal), status=status)
+        response.headers["Server"] = _NAME
+        response.force_close()
+        return response
+
     def told(self, error: AntiphonError) -> Refusal:
         """What a client is told of an error; the rest of it goes to the log."""
         refusal = refusal_of(error)
@@ -262,7 +277,7 @@ class App:
         response.headers.update(self.guard.cors_headers(request))
         if refusal.retry_after is not None:
             response.headers["Retry-After"] = str(max(1, round(refusal.retry_after)))
-        if refusal.status in (408, 413):
+        if not request.content.is_eof():
             response.force_close()  # what is left of the body is not read
         return response
 
@@ -448,9 +463,12 @@ class InTime:
             raise Refusal(504, "the answer took too long", "request_timeout") from late
 
 
+_NAME = "antiphon"
+
+
 async def _name_server(request: "web.Request", response: "web.StreamResponse") -> None:
     """Nobody needs to know which versions serve."""
-    response.headers["Server"] = "antiphon"
+    response.headers["Server"] = _NAME
 
 
 _OPEN = frozenset({"/", "/login", "/healthz", "/readyz"})

@@ -4,6 +4,8 @@ Whoever sends a request may send anything: nothing here trusts its types, its si
 """
 
 import json
+import math
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
@@ -13,17 +15,20 @@ from antiphon.serve._refusal import Refusal, bad
 MAX_DEPTH = 96
 """How deep JSON may nest: more than any schema needs, less than any stack bears."""
 
+MAX_ROWS = 10_000
+"""How many objects a list of a request may have."""
+
 Row = Mapping[str, Any]
 
 
 def read_object(body: bytes) -> dict[str, Any]:
-    """The JSON object in a request's body.
+    """The JSON object in a request's body; half of a surrogate pair in it becomes U+FFFD.
 
     Raises:
         Refusal: There is none, or it nests deeper than `MAX_DEPTH`.
     """
     try:
-        value: Any = _decoder.decode(body.decode("utf-8"))
+        value = read_json(body.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise bad(f"the body is not UTF-8: byte {error.start}") from error
     except json.JSONDecodeError as error:
@@ -34,14 +39,43 @@ def read_object(body: bytes) -> dict[str, Any]:
         raise bad("the body must be a JSON object")
     row = cast("dict[str, Any]", value)
     _check_depth(row)
-    return row
+    return _sendable(row) if _HALF.search(body) else row
+
+
+def read_json(text: str) -> Any:
+    """JSON as its grammar has it: Python's own reader takes NaN and infinite numbers, too.
+
+    Raises:
+        ValueError: It is none.
+        RecursionError: It nests too deep.
+    """
+    return _decoder.decode(text)
 
 
 def _refuse_constant(name: str) -> object:
     raise ValueError(f"{name} is not JSON")
 
 
-_decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("a number is too large")
+    return number
+
+
+_decoder = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")  # of a pair, perhaps of a whole one
+
+
+def _sendable(value: Any) -> Any:
+    """A value whose texts can be encoded; it nests no deeper than `MAX_DEPTH`."""
+    if isinstance(value, str):
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, list):
+        return [_sendable(item) for item in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        return {_sendable(k): _sendable(v) for k, v in cast("dict[str, Any]", value).items()}
+    return value
 
 
 def _check_depth(value: object) -> None:
@@ -182,6 +216,8 @@ class Fields:
         if not isinstance(value, list):
             raise self.refuse(key, "a list of objects")
         items = cast("list[Any]", value)
+        if len(items) > MAX_ROWS:
+            raise bad(f"{self.name(key)} has {len(items)} entries; at most {MAX_ROWS:,} are read")
         for index, item in enumerate(items):
             if not isinstance(item, dict):
                 place = f"{self.name(key)}[{index}]"

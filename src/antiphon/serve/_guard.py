@@ -18,7 +18,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from antiphon.serve._fields import read_object
 from antiphon.serve._metrics import Metrics
-from antiphon.serve._refusal import Refusal
+from antiphon.serve._refusal import Refusal, bad
 from antiphon.serve._settings import ServeSettings, is_loopback
 
 if TYPE_CHECKING:
@@ -146,14 +146,17 @@ class Guard:
         limit = self._settings.max_body_bytes
         if request.content_length is not None and request.content_length > limit:
             raise _too_large(limit)
-        if request.content.is_eof():  # all of it came with the head
-            body = request.content.read_nowait()
+        content = request.content
+        if content.is_eof() and content.exception() is None:  # all of it came with the head
+            body = content.read_nowait()
             if len(body) > limit:
                 raise _too_large(limit)
             return read_object(body)
-        return read_object(await self._slow_body(request, limit))
+        return read_object(await self._awaited_body(request, limit))
 
-    async def _slow_body(self, request: "web.Request", limit: int) -> bytes:
+    async def _awaited_body(self, request: "web.Request", limit: int) -> bytes:
+        from aiohttp import web
+
         parts: list[bytes] = []
         size = 0
         try:
@@ -165,12 +168,14 @@ class Guard:
                         raise _too_large(limit)
         except TimeoutError as error:
             raise Refusal(408, "the body did not come in time", "request_timeout") from error
+        except web.RequestPayloadError as error:
+            raise bad("the body cannot be read: it is not encoded as its head says") from error
         return b"".join(parts)
 
     # --- The record
 
     def finished(
-        self, request: "web.Request", route: str, status: int, began: float, **more: Any
+        self, request: "web.BaseRequest", route: str, status: int, began: float, **more: Any
     ) -> None:
         """Count a request and write its line."""
         seconds = time.perf_counter() - began

@@ -6,7 +6,6 @@ A call's input is sent when it is whole, in one piece: that API promises an obje
 read what has come of one as if it were all.
 """
 
-import json
 import secrets
 from collections.abc import Sequence
 from typing import Any, cast
@@ -38,7 +37,7 @@ from antiphon.serve._answer import (
     TokensPiece,
 )
 from antiphon.serve._ask import MAX_TOKENS, Ask, Limits, check_choice, check_tools, image, sampling
-from antiphon.serve._fields import Fields
+from antiphon.serve._fields import Fields, read_json
 from antiphon.serve._refusal import Refusal, bad
 from antiphon.serve._wire import event
 
@@ -334,7 +333,7 @@ def input_of(arguments: str) -> JsonObject:
     ({'invalid_arguments': '{"a": 1'}, {})
     """
     try:
-        value: Any = json.loads(arguments) if arguments.strip() else {}
+        value: Any = read_json(arguments) if arguments.strip() else {}
     except (ValueError, RecursionError):
         value = None
     if isinstance(value, dict):

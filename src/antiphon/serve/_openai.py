@@ -3,7 +3,6 @@
 Source: OpenAI API reference, Chat Completions, Completions and Responses.
 """
 
-import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -22,7 +21,7 @@ from antiphon.messages import (
     Usage,
 )
 from antiphon.serve._ask import Ask, check_choice
-from antiphon.serve._fields import Fields
+from antiphon.serve._fields import Fields, read_json
 from antiphon.serve._refusal import Refusal
 
 # --- Requests
@@ -71,7 +70,7 @@ def answer_schema(wanted: Fields | None) -> "JsonObject | None":
 def call_of(name: str, arguments: str, id: str) -> ToolCall | InvalidToolCall:
     """A call that comes back in a history.  Arguments that are no JSON object come back as text."""
     try:
-        value: Any = json.loads(arguments) if arguments.strip() else {}
+        value: Any = read_json(arguments) if arguments.strip() else {}
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):

@@ -40,7 +40,8 @@ class Refusal(Exception):
     @property
     def kind(self) -> str:
         """OpenAI's word for its sort."""
-        return _KINDS.get(self.status, "server_error" if self.status >= 500 else "invalid_request")
+        other = "server_error" if self.status >= 500 else "invalid_request_error"
+        return _KINDS.get(self.status, other)
 
     @property
     def anthropic_kind(self) -> str:
@@ -50,13 +51,9 @@ class Refusal(Exception):
 
 
 _KINDS = {
-    400: "invalid_request_error",
     401: "authentication_error",
     403: "permission_error",
     404: "not_found_error",
-    405: "invalid_request_error",
-    413: "invalid_request_error",
-    415: "invalid_request_error",
     429: "rate_limit_error",
 }
 _ANTHROPIC_KINDS = {

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import signal
+import socket
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -143,24 +144,28 @@ class Server:
             raise MissingExtraError("serving", "serve") from error
         self.app.request_came = self._head_came
         runner = web.AppRunner(
-            self.app.application(),
-            handler_cancellation=True,
-            access_log=None,
-            keepalive_timeout=75.0,
-            shutdown_timeout=_LAST_SECONDS,
-            max_field_size=16384,
-            max_line_size=16384,
+            self.app.application(), handler_cancellation=True, shutdown_timeout=_LAST_SECONDS
         )
         await runner.setup()
         return runner
 
     async def _listen(self, runner: "web.AppRunner") -> asyncio.Server:
+        from antiphon.serve._connection import Connection
+
         loop = asyncio.get_running_loop()
-        make = runner.server
-        assert make is not None
+        server = runner.server
+        assert server is not None
 
         def accept() -> Any:
-            protocol = make()
+            protocol = Connection(
+                server,
+                answering=self.app.unreadable,
+                loop=loop,
+                access_log=None,
+                keepalive_timeout=75.0,
+                max_field_size=16384,
+                max_line_size=16384,
+            )
             self._heads[protocol] = loop.call_later(
                 self.settings.head_seconds, self._too_slow, protocol
             )
@@ -171,6 +176,10 @@ class Server:
             listener = await loop.create_server(accept, host.strip("[]"), port, backlog=2048)
         except OSError as error:
             raise UsageError(f"cannot listen on {host}:{port}: {error.strerror}") from error
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # connections have it of the socket that listens
+            for one in listener.sockets:
+                milliseconds = int(self.settings.send_seconds * 1000)
+                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
         bound = listener.sockets[0].getsockname()
         shown = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
         self.url = f"http://{shown}:{bound[1]}"

@@ -45,6 +45,8 @@ class ServeSettings:
     """How long a client may take for the head of its first request."""
     body_seconds: float = 60.0
     """How long it may take for a body."""
+    send_seconds: float = 60.0
+    """How long it may read nothing of what it is sent before it is hung up on (Linux)."""
     ping_seconds: float = 15.0
     """After how long a silence a stream says that it is alive."""
     drain_seconds: float = 60.0
