@@ -9,6 +9,7 @@ from antiphon.datasets import read_row, read_row_all
 from antiphon.errors import DataError
 from antiphon.events import Step, Trajectory
 from antiphon.messages import (
+    AudioPart,
     Completion,
     Conversation,
     ImagePart,
@@ -17,6 +18,7 @@ from antiphon.messages import (
     TokenLogprob,
     ToolCall,
     ToolSpec,
+    VideoPart,
 )
 
 CALL = '{"name": "ferry_status", "arguments": {"route": "Holm"}}'
@@ -229,6 +231,35 @@ def test_images_take_the_places_of_their_tags() -> None:
 
     assert first.parts == (ImagePart("a.png"), TextPart("what?"))
     assert result.parts == (TextPart("see "), ImagePart("b.png"), TextPart("."))
+
+
+def test_sounds_and_films_take_the_places_of_their_tags_in_any_order() -> None:
+    row = {
+        "messages": entries(
+            ("user", "<video>and<audio>?"), ("tool_call", CALL), ("tool", "<audio><image>"),
+            ("user", "<video>"),
+        ),
+        "images": "a.png",
+        "audios": ["a.wav", {"path": "b.wav", "bytes": None}],
+        "video": ["a.mp4", ["1.png", "2.png"]],
+    }  # fmt: skip
+
+    asked, _, result, again = read_row(row).messages
+
+    assert asked.parts == (
+        VideoPart("a.mp4"), TextPart("and"), AudioPart("a.wav"), TextPart("?"),
+    )  # fmt: skip
+    assert result.parts == (AudioPart("b.wav"), ImagePart("a.png"))
+    assert again.parts == (VideoPart(("1.png", "2.png")),)
+    assert not {"images", "audios", "video"} & read_row(row).metadata.keys()
+
+
+@pytest.mark.parametrize("tag", ["audio", "video"])
+def test_a_count_that_does_not_fit_is_named(tag: str) -> None:
+    row = {"messages": entries(("user", f"<{tag}><{tag}>")), f"{tag}s": ["a"]}
+
+    with pytest.raises(DataError, match=f"has 1 {tag}s and its messages 0 hold 2 <{tag}>"):
+        read_row(row)
 
 
 def test_without_images_the_tag_is_text() -> None:

@@ -12,15 +12,19 @@ from antiphon.datasets import adapter_named, adapter_of, read_row, write_row
 from antiphon.datasets._publish import PUBLISHED
 from antiphon.errors import DataError, UnknownNameError
 from antiphon.messages import (
+    AudioPart,
     Conversation,
     ImagePart,
     JsonObject,
     JsonValue,
+    MediaPart,
     Message,
+    Part,
     TextPart,
     ThinkingPart,
     ToolCall,
     ToolSpec,
+    VideoPart,
 )
 
 words = st.one_of(
@@ -38,15 +42,20 @@ values: st.SearchStrategy[JsonValue] = st.recursive(
 )
 
 
+media = st.sampled_from(
+    (ImagePart("a.png"), AudioPart("a.wav"), VideoPart("a.mp4"), VideoPart(("1.png", "2.png")))
+)
+
+
 @st.composite
 def conversations(draw: st.DrawFn) -> Conversation:
-    """Turns with reasoning, calls in parallel, results, errors, weights and images."""
+    """Turns with reasoning, calls in parallel, results, errors, weights and media."""
     messages = [Message.system(draw(words))] if draw(st.booleans()) else []
     count = 0
     for _ in range(draw(st.integers(0, 3))):
         asked = [TextPart(draw(words))]
-        shown: list[TextPart | ImagePart] = [p for p in asked if p.text]
-        shown += [ImagePart("a.png")] * draw(st.integers(0, 1))
+        shown: list[Part] = [p for p in asked if p.text]
+        shown += draw(st.lists(media, max_size=2))
         messages.append(Message("user", tuple(shown)))
         arguments = draw(st.lists(st.dictionaries(words, values, max_size=2), max_size=2))
         made = tuple(ToolCall(f"f{i}", a, f"id{count + i}") for i, a in enumerate(arguments))
@@ -93,12 +102,15 @@ def test_other_kinds_hold_what_is_said_and_called(kind: str) -> None:
     conversation = Conversation(
         (
             Message.system("Be brief."),
-            Message("user", (ImagePart("a.png"), TextPart("What is it?"))),
+            Message("user", (ImagePart("a.png"), AudioPart("a.wav"), TextPart("What is it?"))),
             Message.assistant(
                 "I look.", reasoning="Hm.", tool_calls=[*calls, ToolCall("g", {}, "y")]
             ),
             Message.tool("1", call_id="x", name="f"),
-            Message.tool("2", call_id="y", name="g"),
+            replace(
+                Message.tool("2", call_id="y", name="g"),
+                parts=(TextPart("2"), VideoPart("a.mp4"), VideoPart(("1.png", "2.png"))),
+            ),
             Message.assistant("A cat."),
         ),
         (ToolSpec("f", "d"), ToolSpec("g")),
@@ -109,7 +121,7 @@ def test_other_kinds_hold_what_is_said_and_called(kind: str) -> None:
 
     assert plain(read) == plain(conversation)
     assert [m.reasoning for m in read.messages] == [m.reasoning for m in conversation.messages]
-    assert [m.images for m in read.messages] == [m.images for m in conversation.messages]
+    assert [m.media for m in read.messages] == [m.media for m in conversation.messages]
     assert [t.to_openai() for t in read.tools] == [t.to_openai() for t in conversation.tools]
     assert lost == ([] if kind == "openai" else ["call ids"])
 
@@ -220,3 +232,16 @@ def test_two_assistant_messages_in_a_row_are_told() -> None:
 def test_an_unknown_kind_lists_the_known_ones() -> None:
     with pytest.raises(UnknownNameError, match="known: antiphon, openai, ms-swift, sharegpt, "):
         write_row(Conversation(), "x")
+
+
+@pytest.mark.parametrize("kind", ["ms-swift", "sharegpt"])
+@pytest.mark.parametrize("part", [ImagePart("a"), AudioPart("a"), VideoPart("a")])
+def test_a_tag_that_somebody_wrote_beside_media_is_named_as_lost(
+    kind: str, part: MediaPart
+) -> None:
+    tag = {ImagePart: "<image>", AudioPart: "<audio>", VideoPart: "<video>"}[type(part)]
+    asked = Message("user", (TextPart(f"What is {tag} in "), part, TextPart("?")))
+
+    _, lost = write_row(Conversation((asked, Message.assistant("A tag."))), kind)
+
+    assert any(tag in name for name in lost)

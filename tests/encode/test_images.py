@@ -139,6 +139,7 @@ def test_images_without_a_vision_are_refused(qwen2_5: FastTokenizer) -> None:
 def test_the_numbers_of_a_model_are_those_of_its_directory(tmp_path: Path) -> None:
     config: dict[str, Any] = {
         "image_processor_type": "Qwen2VLImageProcessorFast",
+        "processor_class": "Qwen3VLProcessor",
         "patch_size": 16,
         "size": {"shortest_edge": 65536, "longest_edge": 16777216},
     }
@@ -193,20 +194,3 @@ def test_every_size_has_the_tokens_of_transformers_processor(name: str) -> None:
                 height, width, unit, rule.min_pixels, rule.max_pixels
             )
             assert rule.n_tokens_of(width, height) == (down // unit) * (across // unit)
-
-
-@pytest.mark.parametrize("tag", ["audio", "video"])
-def test_sound_and_film_are_refused_where_their_tags_would_be_text(
-    tag: str, qwen2_5: FastTokenizer
-) -> None:
-    row = {
-        "messages": [
-            {"role": "user", "content": f"<{tag}>What is it?"},
-            {"role": "assistant", "content": "A ferry."},
-        ],
-        f"{tag}s": ["a.bin"],
-    }
-    encoder = Encoder(qwen2_5, get_format("qwen2_5"))
-
-    with pytest.raises(EncodeError, match=f"message 0 holds {tag}, and how many tokens"):
-        encoder.encode(read_row(row))

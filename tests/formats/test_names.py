@@ -33,7 +33,7 @@ def test_every_family_has_its_modules_name() -> None:
         ("functionary_3_1", "functionary_v3_1"),
         ("functionary_3_2", "functionary_v3_2"),
         ("Qwen/Qwen3-Next-80B-A3B-Instruct", "qwen3(edition='instruct')"),
-        ("Qwen/Qwen3-VL-8B-Thinking", "qwen3(edition='thinking')"),
+        ("Qwen/Qwen3-VL-8B-Thinking", "qwen3(edition='thinking', vision=True)"),
         (
             "Qwen/Qwen2.5-VL-7B-Instruct",
             "hermes(default_system='You are a helpful assistant.', vision=True)",

@@ -13,11 +13,11 @@ from pathlib import Path
 from unicodedata import normalize
 
 from antiphon.datasets import conversations_of
-from antiphon.encode import Encoder, LossPolicy, Tokenizer, load_tokenizer
+from antiphon.encode import Encoder, Expansion, LossPolicy, Tokenizer, load_tokenizer
 from antiphon.errors import EncodeError, UnknownNameError, clip
 from antiphon.events import Trajectory
 from antiphon.formats import Piece, read_format
-from antiphon.messages import Conversation, ImagePart
+from antiphon.messages import Conversation, MediaPart
 from antiphon.models._catalog import card_named
 from antiphon.models._weights import find
 from antiphon.viewer import Encoding, Span
@@ -62,13 +62,11 @@ class Characters:
 
 
 class _OneToken:
-    """A vision for people: an image is one mark."""
+    """A vision for people: what is shown stands as the one placeholder that the format wrote."""
 
-    pad = "<|image_pad|>"
-
-    def n_tokens(self, image: ImagePart) -> int:
-        """One, whatever the image."""
-        return 1
+    def expand(self, part: MediaPart) -> Expansion:
+        """Nothing, whatever the part."""
+        return Expansion((), "", ())
 
 
 def tokenizer_of(trajectory: Trajectory) -> str:

@@ -71,7 +71,8 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--vision",
         metavar="NAME|DIR",
-        help=f"how many tokens an image is: {', '.join(VISIONS)}, or a model's directory",
+        help="how many tokens images, sounds and films are: "
+        f"{', '.join(VISIONS)}, or a model's directory",
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="where to write shards")
     parser.add_argument(

@@ -10,6 +10,7 @@ import base64
 import importlib
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, cast
@@ -21,7 +22,20 @@ _BATCH_ROWS = 256
 _MARK = b"antiphon"
 _OWN = ("messages", "tools")
 _KEEP_NULL = ("default", "const")
-_IMAGES = ((b"\x89PNG", "image/png"), (b"\xff\xd8", "image/jpeg"), (b"RIFF", "image/webp"))
+_KINDS = (
+    (b"\x89PNG", "image/png"),
+    (b"\xff\xd8", "image/jpeg"),
+    (b"RIFF....WEBP", "image/webp"),
+    (b"RIFF....WAVE", "audio/wav"),
+    (b"RIFF....AVI ", "video/x-msvideo"),
+    (b"fLaC", "audio/flac"),
+    (b"ID3", "audio/mp3"),
+    (b"\xff[\xe2\xe3\xf2\xf3\xfa\xfb]", "audio/mp3"),
+    (b"OggS", "audio/ogg"),
+    (b"....ftyp", "video/mp4"),
+    (b"\x1aE\xdf\xa3", "video/webm"),
+)
+"""What a file of a kind begins with, as a pattern."""
 
 
 def pyarrow(module: str = "pyarrow") -> Any:
@@ -187,7 +201,8 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in cast("list[Any]", value)]
     if isinstance(value, bytes):
         kind = next(
-            (k for magic, k in _IMAGES if value.startswith(magic)), "application/octet-stream"
+            (k for magic, k in _KINDS if re.match(magic, value, re.DOTALL)),
+            "application/octet-stream",
         )
         return f"data:{kind};base64,{base64.b64encode(value).decode()}"
     if isinstance(value, float) and not math.isfinite(value):

@@ -129,7 +129,7 @@ def _order(conversation: Conversation) -> Iterator[Found]:
 
 def _empty(conversation: Conversation) -> Iterator[Found]:
     for i, message in enumerate(conversation.messages):
-        said = message.text.strip() or message.images or message.reasoning
+        said = message.text.strip() or message.media or message.reasoning
         if not said and not message.tool_calls and not message.invalid_tool_calls:
             level: Level = "warning" if message.role == "tool" else "error"
             yield i, "empty", level, f"an empty {message.role} message; remove or fill it"

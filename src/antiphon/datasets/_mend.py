@@ -91,5 +91,5 @@ class Mender:
 
 
 def _is_empty(message: Message) -> bool:
-    said = message.text.strip() or message.images or message.reasoning
+    said = message.text.strip() or message.media or message.reasoning
     return not said and not message.tool_calls and not message.invalid_tool_calls

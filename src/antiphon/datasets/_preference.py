@@ -42,6 +42,10 @@ class Judged:
     """The verdict."""
 
 
+_SHOWN = ("tools", "images", "audios", "videos")
+"""What a row shows beside its messages."""
+
+
 def is_preference(row: Row) -> bool:
     """Whether a row compares two answers."""
     keys = ("rejected", "rejected_response", "rejected_messages", "non_preferred_output")
@@ -55,8 +59,8 @@ def read_preference(row: Row) -> Preference:
         DataError: The row is malformed, or the two do not part at an assistant's message.
     """
     better, worse, beside = _two(row)
-    tools = {key: beside[key] for key in ("tools", "images") if key in beside}
-    rest = {k: v for k, v in beside.items() if k not in ("tools", "images", "margin")}
+    tools = {key: beside[key] for key in _SHOWN if key in beside}
+    rest = {k: v for k, v in beside.items() if k not in _SHOWN and k != "margin"}
     chosen = read_row({"messages": better, **tools})
     rejected = read_row({"messages": worse, **_rejected_media(row, tools)})
     n = _n_shared(chosen.messages, rejected.messages)
@@ -76,7 +80,7 @@ def read_preference(row: Row) -> Preference:
 
 
 def _rejected_media(row: Row, tools: Mapping[str, Any]) -> dict[str, Any]:
-    own = {key: row[f"rejected_{key}"] for key in ("tools", "images") if f"rejected_{key}" in row}
+    own = {key: row[f"rejected_{key}"] for key in _SHOWN if f"rejected_{key}" in row}
     return {**tools, **own}
 
 

@@ -15,12 +15,14 @@ from antiphon.datasets._adapters import adapter_named
 from antiphon.datasets._schemas import PYTHON_WORDS
 from antiphon.errors import DataError
 from antiphon.messages import (
+    AudioPart,
     Conversation,
     JsonObject,
     JsonValue,
     Message,
     ToolCall,
     ToolSpec,
+    VideoPart,
     dump_json,
 )
 
@@ -68,6 +70,8 @@ _FIELDS: dict[str, Callable[[Message], object]] = {
     "text": lambda m: m.text.strip(),
     "reasoning": lambda m: m.reasoning.strip(),
     "images": lambda m: m.images,
+    "audio": lambda m: [p for p in m.media if isinstance(p, AudioPart)],
+    "video": lambda m: [p for p in m.media if isinstance(p, VideoPart)],
     "calls": lambda m: [(c.name, c.arguments) for c in m.tool_calls],
     "call ids": lambda m: [*filter(None, [m.tool_call_id, *(c.id for c in m.tool_calls)])],
     "names of results": lambda m: m.name,

@@ -18,9 +18,9 @@ from typing import Any, cast
 
 from antiphon.messages import (
     Conversation,
-    ImagePart,
     InvalidToolCall,
     JsonObject,
+    MediaPart,
     Message,
     Part,
     ToolCall,
@@ -117,7 +117,7 @@ def mask_secrets(conversation: Conversation) -> tuple[Conversation, Counter[str]
 def _secrets(conversation: Conversation) -> Iterator[tuple[str, str]]:
     for message in conversation.messages:
         for part in message.parts:
-            if not isinstance(part, ImagePart):
+            if not isinstance(part, MediaPart):
                 yield from _in_text(part.text)
         for call in message.tool_calls:
             yield from _in_value(call.arguments)
@@ -183,7 +183,7 @@ def _message(message: Message, change: Change) -> Message:
 
 
 def _part(part: Part, change: Change) -> Part:
-    return part if isinstance(part, ImagePart) else replace(part, text=change(part.text))
+    return part if isinstance(part, MediaPart) else replace(part, text=change(part.text))
 
 
 def _call(call: ToolCall, change: Change) -> ToolCall:

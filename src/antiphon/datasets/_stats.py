@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from antiphon.messages import Conversation
+from antiphon.messages import AudioPart, Conversation, ImagePart, VideoPart
 
 _SAMPLE_CHARS = 400
 
@@ -39,6 +39,10 @@ class Stats:
     """Results that are marked as errors."""
     n_images: int = 0
     """Images."""
+    n_audios: int = 0
+    """Sounds."""
+    n_videos: int = 0
+    """Films."""
 
     def add(self, conversation: Conversation) -> None:
         """Count a conversation."""
@@ -51,7 +55,10 @@ class Stats:
         self.scripts[script_of(next((m.text for m in messages if m.role == "user"), ""))] += 1
         for message in messages:
             self.roles[message.role] += 1
-            self.n_images += len(message.images)
+            for part in message.media:
+                self.n_images += isinstance(part, ImagePart)
+                self.n_audios += isinstance(part, AudioPart)
+                self.n_videos += isinstance(part, VideoPart)
             self.n_errors += message.is_error
             if message.role == "assistant":
                 self.n_reasoning += bool(message.reasoning)
@@ -74,6 +81,8 @@ class Stats:
             "n_reasoning": self.n_reasoning,
             "n_errors": self.n_errors,
             "n_images": self.n_images,
+            "n_audios": self.n_audios,
+            "n_videos": self.n_videos,
             **counters,
             **spreads,
             "chars_below": lengths,

@@ -9,7 +9,7 @@ Sources: OpenAI's Chat Completions; ms-swift 4.6 ``dataset/preprocessor``; LLaMA
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -17,14 +17,17 @@ from antiphon.datasets._literal import parse_literal, parse_object, without_adde
 from antiphon.datasets._turns import join_turns, tie_results
 from antiphon.errors import DataError, clip
 from antiphon.messages import (
+    AudioPart,
     Conversation,
     ImagePart,
     JsonObject,
     JsonValue,
+    MediaPart,
     Message,
     Part,
     TextPart,
     ToolSpec,
+    VideoPart,
     dump_json,
     message_from_row,
 )
@@ -57,6 +60,7 @@ _REASONING = ("reasoning_content", "reasoning", "thinking")
 _KNOWN = {"role", "from", "content", "value", "function_call", *_WEIGHTS, *_REASONING}
 _MESSAGES = ("messages", "conversations", "conversation", "trajectory", "traj")
 _MEDIA = {"image": "images", "audio": "audios", "video": "videos"}
+_PART_KEYS = {"text", "input_audio"} | {key for tag in _MEDIA for key in (tag, f"{tag}_url")}
 _THINKING = re.compile(r"\s*<think>(.*?)</think>\s*", re.DOTALL)
 
 
@@ -192,9 +196,7 @@ def _is_content(value: Any) -> bool:
     if value is None or isinstance(value, str):
         return True
     return isinstance(value, list) and all(
-        isinstance(item, Mapping)
-        and "type" in item
-        and {"text", "image_url", "image"} & item.keys()
+        isinstance(item, Mapping) and "type" in item and _PART_KEYS & item.keys()
         for item in cast("list[Any]", value)
     )
 
@@ -227,60 +229,61 @@ def _call(value: Any) -> JsonObject:
 
 
 def _with_media(row: Row, messages: Sequence[Message]) -> tuple[tuple[Message, ...], set[str]]:
-    """Messages with the row's images in the places of their tags, and the keys that this used.
-
-    Audio and video have no part yet: their counts are checked and the row's lists stay as they are.
-    """
+    """Messages with the row's media in the places of their tags, and the keys that this used."""
+    supply: dict[str, Iterator[MediaPart]] = {}
     used: set[str] = set()
     for tag, key in _MEDIA.items():
         name = next((k for k in (key, tag) if row.get(k) is not None), None)
         if name is None:
             continue
-        sources = _sources(row[name], name)
+        value: Any = row[name]
+        items = cast("list[Any]", value) if isinstance(value, list) else [value]
         places = [i for i, m in enumerate(messages) for _ in range(m.text.count(f"<{tag}>"))]
-        if len(places) != len(sources):
+        if len(places) != len(items):
             where = f"messages {', '.join(map(str, sorted(set(places))))}" if places else "messages"
             raise DataError(
-                f"the row has {len(sources)} {key} and its {where} hold {len(places)} <{tag}>; "
+                f"the row has {len(items)} {key} and its {where} hold {len(places)} <{tag}>; "
                 "each tag takes the next one"
             )
-        if tag == "image":
-            supply = iter(sources)
-            messages = [_place_images(message, supply) for message in messages]
-            used.add(name)
-    return tuple(messages), used
+        supply[tag] = iter([_medium(item, tag, name) for item in items])
+        used.add(name)
+    if not supply:
+        return tuple(messages), used
+    tags = re.compile(f"<({'|'.join(supply)})>")
+    return tuple(_placed(message, tags, supply) for message in messages), used
 
 
-def _sources(value: Any, name: str) -> list[str]:
-    items = cast("list[Any]", value) if isinstance(value, list) else [value]
-    return [_source(item, name) for item in items]
-
-
-def _source(item: Any, name: str) -> str:
+def _medium(item: Any, tag: str, name: str) -> MediaPart:
     source: object = item
     if isinstance(item, Mapping):
         fields = cast("Mapping[str, object]", item)
-        source = next((fields[k] for k in ("path", "url", "image") if fields.get(k)), None)
-    if isinstance(source, list) and name in ("video", "videos"):
-        return dump_json(cast("JsonValue", source))
-    if not isinstance(source, str):
-        raise DataError(
-            f"{name!r} must hold paths, URLs or data URIs, got {clip(cast('object', item))}"
-        )
-    return source
+        source = next((fields[k] for k in ("path", "url", tag) if fields.get(k)), None)
+    if isinstance(source, str):
+        make = {"image": ImagePart, "audio": AudioPart, "video": VideoPart}[tag]
+        return make(source)
+    if tag == "video" and isinstance(source, list):
+        frames = cast("list[object]", source)
+        if frames and all(isinstance(frame, str) for frame in frames):
+            return VideoPart(tuple(cast("list[str]", frames)))
+    raise DataError(
+        f"{name!r} must hold paths, URLs or data URIs, got {clip(cast('object', item))}"
+    )
 
 
-def _place_images(message: Message, supply: Any) -> Message:
-    if "<image>" not in message.text:
+def _placed(
+    message: Message, tags: re.Pattern[str], supply: Mapping[str, Iterator[MediaPart]]
+) -> Message:
+    """A message with the next medium in the place of each tag."""
+    if not tags.search(message.text):
         return message
     parts: list[Part] = []
     for part in message.parts:
         if not isinstance(part, TextPart):
             parts.append(part)
             continue
-        for i, text in enumerate(part.text.split("<image>")):
-            if i:
-                parts.append(ImagePart(next(supply)))
-            if text:
+        for i, text in enumerate(tags.split(part.text)):
+            if i % 2:
+                parts.append(next(supply[text]))
+            elif text:
                 parts.append(TextPart(text))
     return replace(message, parts=tuple(parts))

@@ -11,6 +11,7 @@ from typing import cast
 from antiphon.datasets._publish import PUBLISHED, publisher
 from antiphon.errors import UnknownNameError, clip
 from antiphon.messages import (
+    AudioPart,
     Conversation,
     ImagePart,
     JsonObject,
@@ -19,8 +20,10 @@ from antiphon.messages import (
     TextPart,
     ThinkingPart,
     ToolCall,
+    VideoPart,
     conversation_to_row,
     dump_json,
+    part_to_row,
 )
 
 Written = tuple[JsonObject, list[str]]
@@ -82,22 +85,8 @@ def _antiphon(conversation: Conversation) -> Written:
         if message.role == "assistant" and message.text.lstrip().startswith("<think>"):
             # As text it would be read as reasoning.
             entry["content"] = None
-            entry["parts"] = [_part(part) for part in message.parts]
+            entry["parts"] = [part_to_row(part) for part in message.parts]
     return row, []
-
-
-def _part(part: object) -> JsonValue:
-    match part:
-        case TextPart(text):
-            return {"type": "text", "text": text}
-        case ThinkingPart(text, None):
-            return {"type": "thinking", "text": text}
-        case ThinkingPart(text, signature):
-            return {"type": "thinking", "text": text, "signature": signature}
-        case ImagePart(source):
-            return {"type": "image_url", "image_url": {"url": source}}
-        case _:
-            raise TypeError(f"no such part: {part!r}")
 
 
 def _openai(conversation: Conversation) -> Written:
@@ -107,7 +96,7 @@ def _openai(conversation: Conversation) -> Written:
         entry: JsonObject = {"role": message.role}
         parts = [part for part in message.parts if not isinstance(part, ThinkingPart)]
         entry["content"] = (
-            [_part(part) for part in parts] if message.images else (message.text or None)
+            [part_to_row(part) for part in parts] if message.media else (message.text or None)
         )
         if message.role != "assistant" and entry["content"] is None:
             entry["content"] = ""
@@ -141,7 +130,6 @@ def _with_tools(row: JsonObject, conversation: Conversation) -> JsonObject:
 def _swift(conversation: Conversation) -> Written:
     lost: list[str] = []
     entries: list[JsonValue] = []
-    images: list[JsonValue] = []
 
     def add(role: str, content: str, loss: float | None) -> None:
         entry: JsonObject = {"role": role, "content": content}
@@ -152,7 +140,6 @@ def _swift(conversation: Conversation) -> Written:
         entries.append(entry)
 
     for message in conversation.messages:
-        images += [part.source for part in message.images]
         text = _inline(message)
         if message.role == "assistant":
             if text or not message.tool_calls:
@@ -166,19 +153,16 @@ def _swift(conversation: Conversation) -> Written:
     row: JsonObject = {"messages": entries}
     if conversation.tools:
         row["tools"] = dump_json([cast("JsonValue", s.to_openai()) for s in conversation.tools])
-    if images:
-        row["images"] = images
-    return row | conversation.metadata, lost
+    columns, unwritten = _media(conversation)
+    return row | columns | conversation.metadata, lost + unwritten
 
 
 def _sharegpt(conversation: Conversation) -> Written:
     lost: list[str] = []
     entries: list[JsonValue] = []
     row: JsonObject = {"conversations": entries}
-    images: list[JsonValue] = []
     names = {"user": "human", "assistant": "gpt", "tool": "observation", "system": "system"}
     for index, message in enumerate(conversation.messages):
-        images += [part.source for part in message.images]
         text = _inline(message)
         if message.role == "system" and index == 0:
             row["system"] = text
@@ -193,19 +177,41 @@ def _sharegpt(conversation: Conversation) -> Written:
     if conversation.tools:
         specs = [cast("JsonValue", s.to_openai()["function"]) for s in conversation.tools]
         row["tools"] = dump_json(specs)
-    if images:
-        row["images"] = images
-    return row | conversation.metadata, lost
+    columns, unwritten = _media(conversation)
+    return row | columns | conversation.metadata, lost + unwritten
+
+
+def _media(conversation: Conversation) -> Written:
+    """The columns that media tags take from, in order; a tag that somebody wrote as text would
+    take one, too."""
+    columns: dict[str, list[JsonValue]] = {}
+    for message in conversation.messages:
+        for part in message.media:
+            source: JsonValue = list(part.source) if isinstance(part.source, tuple) else part.source
+            columns.setdefault(_COLUMNS[type(part)], []).append(source)
+    lost = [
+        f"the text {tag!r} beside the row's own {column}"
+        for column in columns
+        for tag in [f"<{column[:-1]}>"]
+        if any(tag in message.text for message in conversation.messages)
+    ]
+    return {column: list(sources) for column, sources in columns.items()}, lost
+
+
+_COLUMNS: dict[type, str] = {ImagePart: "images", AudioPart: "audios", VideoPart: "videos"}
+"""Where rows keep what their tags, which are singular, stand for."""
 
 
 def _inline(message: Message) -> str:
-    """Text with reasoning in its tags and images as theirs."""
+    """Text with reasoning in its tags and media as theirs."""
     parts: list[str] = []
     for part in message.parts:
         if isinstance(part, ThinkingPart):
             parts.append(f"<think>\n{part.text}\n</think>\n\n")
+        elif isinstance(part, TextPart):
+            parts.append(part.text)
         else:
-            parts.append("<image>" if isinstance(part, ImagePart) else part.text)
+            parts.append(f"<{_COLUMNS[type(part)][:-1]}>")
     return "".join(parts)
 
 

@@ -15,26 +15,27 @@ text.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain, groupby, islice
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from unicodedata import normalize
 
 from antiphon.encode._example import IGNORE, TrainingExample
-from antiphon.encode._images import Vision
+from antiphon.encode._media import WORDS, Expansion, Senses, Vision, expansion
 from antiphon.encode._numpy import np
 from antiphon.encode._policy import LossPolicy, MessageWeights, Weighted
 from antiphon.encode._texts import SERVER, Opening, side_of, texts_that_train, written_in
 from antiphon.encode._tokenizer import Tokenizer
-from antiphon.errors import AntiphonError, EncodeError, clip
+from antiphon.errors import AntiphonError, EncodeError, MissingExtraError, clip
 from antiphon.formats import Format, Piece, Rendered
-from antiphon.messages import Conversation, ImagePart, Message
+from antiphon.messages import Conversation, Message
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 _BATCH = 64
+_NO_PADS: Mapping[str, list[int]] = {}
 _KEEP = "surrogateescape"
 
 
@@ -62,6 +63,12 @@ class _Plan:
     conversation: Conversation
     parts: list[str | list[int]]
     runs: list[_Run]
+    pads: frozenset[int] = frozenset()
+    """The marks that stand for what is seen and heard, which cannot be learned as tokens."""
+
+
+Media: TypeAlias = "dict[int, list[Expansion]]"
+"""What stands for the media of each message that shows some, in order."""
 
 
 class Encoder:
@@ -71,7 +78,7 @@ class Encoder:
         tokenizer: The model's vocabulary.
         fmt: The model's format.
         loss: Which tokens count; a policy or its name.
-        vision: How many tokens an image is, where conversations show some.
+        vision: How many tokens images, sounds and films are, where conversations show some.
 
     >>> from antiphon.encode import load_tokenizer
     >>> from antiphon.formats.smollm2 import FORMAT
@@ -88,7 +95,7 @@ class Encoder:
         fmt: Format,
         *,
         loss: LossPolicy | str = "default",
-        vision: Vision | None = None,
+        vision: Vision | Senses | None = None,
     ) -> None:
         self.tokenizer = tokenizer
         self.format = fmt
@@ -149,6 +156,8 @@ class Encoder:
     def _try(self, conversation: Conversation) -> list[TrainingExample] | AntiphonError:
         try:
             return self.encode_all(conversation)
+        except MissingExtraError:  # which is no fault of the row's
+            raise
         except AntiphonError as error:
             return error
 
@@ -165,64 +174,63 @@ class Encoder:
             EncodeError: Recorded ids or text do not fit the vocabulary.
         """
         rendered = self.format.render(conversation, generate=True)
-        plan = self._plan(conversation, len(conversation.messages), rendered, ())
+        media = self._media(conversation)
+        plan = self._plan(conversation, media, len(conversation.messages), rendered, ())
         return list(chain.from_iterable(self._ids([plan.parts])[0]))
 
     # ---- planning -----------------------------------------------------------------------------
 
     def _plans(self, conversation: Conversation) -> list[_Plan]:
-        _refuse_sound(conversation)
-        return [
-            self._plan(conversation, *text)
-            for text in texts_that_train(self.format, conversation, self._opening)
-        ]
+        texts = list(texts_that_train(self.format, conversation, self._opening))
+        media = self._media(conversation)  # behind rendering, which refuses what nobody sees
+        return [self._plan(conversation, media, *text) for text in texts]
 
     def _plan(
-        self, conversation: Conversation, end: int, rendered: Rendered, trained: Collection[int]
+        self,
+        conversation: Conversation,
+        media: Media,
+        end: int,
+        rendered: Rendered,
+        trained: Collection[int],
     ) -> _Plan:
-        parts, runs = _cut(rendered, self.tokenizer, self.format.stop)
+        known = self._pads(media)
+        pieces = _expanded(rendered, media, self.format.name) if media else rendered
+        parts, runs = _cut(pieces, self.tokenizer, self.format.stop, known)
         messages = list(conversation.messages[:end])
         for i in written_in(rendered).difference(trained):
             messages[i] = replace(messages[i], loss=0.0)
-        plan = _Plan(replace(conversation, messages=tuple(messages)), parts, runs)
-        self._fill_images(plan)
+        pads = frozenset(ids[0] for ids in known.values())
+        plan = _Plan(replace(conversation, messages=tuple(messages)), parts, runs, pads)
         for run in runs:
             if run.written and run.message not in rendered.changed:
                 self._use_recorded(plan, run)
         return plan
 
-    def _fill_images(self, plan: _Plan) -> None:
-        """Put as many pads as an image has tokens in the place of the one that the format wrote."""
-        images = [list(message.images) for message in plan.conversation.messages]
-        if not any(images):
-            return
-        if self.vision is None:
+    def _media(self, conversation: Conversation) -> Media:
+        """What stands for a conversation's images, sounds and films, each looked at once."""
+        shown = {i: m.media for i, m in enumerate(conversation.messages) if m.media}
+        if shown and self.vision is None:
+            kinds = {WORDS[type(part)] for parts in shown.values() for part in parts}
             raise EncodeError(
-                "the conversation shows images, and how many tokens each is was not said; "
-                "give the encoder a vision"
+                f"the conversation shows {' and '.join(sorted(kinds))}, and how many tokens each "
+                "is was not said; give the encoder a vision"
             )
-        pad = self.tokenizer.mark_id(self.vision.pad)
-        if pad is None:
-            raise EncodeError(f"the vocabulary has no token {self.vision.pad!r} for images")
-        for run in plan.runs:
-            run.pieces = [self._filled(piece, images) for piece in run.pieces]
-        counts = iter(
-            len(piece.text) // len(self.vision.pad)
-            for run in plan.runs
-            for piece in run.pieces
-            if self._is_pad(piece)
-        )
-        plan.parts = [part if part != [pad] else [pad] * next(counts) for part in plan.parts]
+        vision = self.vision
+        if vision is None:
+            return {}
+        return {i: [expansion(vision, part) for part in parts] for i, parts in shown.items()}
 
-    def _is_pad(self, piece: Piece) -> bool:
-        return self.vision is not None and piece.special and piece.text.startswith(self.vision.pad)
-
-    def _filled(self, piece: Piece, images: Sequence[list[ImagePart]]) -> Piece:
-        """A pad as often as its image, the next one of its message, has tokens."""
-        if self.vision is None or not self._is_pad(piece) or piece.message is None:
-            return piece
-        n = self.vision.n_tokens(images[piece.message].pop(0))
-        return piece._replace(text=self.vision.pad * n)
+    def _pads(self, media: Media) -> dict[str, list[int]]:
+        """The ids of each row of pads, by its text."""
+        ids: dict[str, list[int]] = {}
+        for shown in chain.from_iterable(media.values()):
+            if not shown.placeholder:
+                continue
+            pad = self.tokenizer.mark_id(shown.pad)
+            if pad is None:
+                raise EncodeError(f"the vocabulary has no token {shown.pad!r} for what is shown")
+            ids |= {shown.pad * n: [pad] * n for mark, n in shown.pieces if mark == shown.pad}
+        return ids
 
     def _use_recorded(self, plan: _Plan, run: _Run) -> None:
         """Put the ids that were sampled in the place of the span's text; its end marks stay."""
@@ -277,9 +285,8 @@ class Encoder:
                     weights[body:end] = 0.0
             elif reads:
                 weights[start:end] = self._read(run, token_ids[start:end], of_message)
-        pad = self.tokenizer.mark_id(self.vision.pad) if self.vision is not None else None
-        if pad is not None:  # what an image is cannot be learned as a token
-            weights[token_ids == pad] = 0.0
+        if plan.pads:
+            weights[np.isin(token_ids, list(plan.pads))] = 0.0
         labels = np.where(weights > 0, token_ids, IGNORE)
         return TrainingExample(token_ids, labels, weights, tuple(turns), self.tokenizer)
 
@@ -350,21 +357,41 @@ class Encoder:
         return weights[where.clip(max=len(weights) - 1)]
 
 
-def _refuse_sound(conversation: Conversation) -> None:
-    """Refuse audio and video, whose tags would be trained on as text.
+def _expanded(rendered: Rendered, media: Media, family: str) -> Rendered:
+    """A rendering with what stands for each image, sound and film in its placeholder's place.
 
     Raises:
-        EncodeError: A message has the tag of one that the row holds.
+        EncodeError: The family wrote no placeholder, or another.
     """
-    for tag in ("audio", "video"):
-        if not (conversation.metadata.get(f"{tag}s") or conversation.metadata.get(tag)):
+    left = {i: list(shown) for i, shown in media.items()}
+    pieces: list[Piece] = []
+    texts = [piece.text if piece.special else None for piece in rendered.pieces]
+    place = 0
+    while place < len(texts):
+        piece = rendered.pieces[place]
+        here = left.get(-1 if piece.message is None else piece.message, ())
+        found = next((x for x in here if _stands_at(x.placeholder, texts, place)), None)
+        if found is None:
+            pieces.append(piece)
+            place += 1
             continue
-        for i, message in enumerate(conversation.messages):
-            if f"<{tag}>" in message.text:
+        left[cast("int", piece.message)].remove(found)
+        for text, n in found.pieces:
+            pieces.append(piece._replace(text=text * (n or 1), special=n > 0))
+        place += len(found.placeholder)
+    written = {piece.message for piece in pieces}
+    for i, shown in left.items():
+        for missing in shown:
+            if i in written and missing.placeholder:
                 raise EncodeError(
-                    f"message {i} holds {tag}, and how many tokens that is is not known here; "
-                    "encode the row with its model's processor, or leave it out"
+                    f"message {i}: {family} wrote no {''.join(missing.placeholder)!r} for what it "
+                    "shows; the vision is another model's"
                 )
+    return Rendered(pieces, rendered.start, rendered.changed)
+
+
+def _stands_at(marks: Sequence[str], texts: Sequence[str | None], place: int) -> bool:
+    return bool(marks) and list(texts[place : place + len(marks)]) == list(marks)
 
 
 def _n_common(a: str, b: str) -> int:
@@ -385,21 +412,34 @@ def _broke_off(message: Message) -> bool:
 
 
 def _cut(
-    rendered: Rendered, tokenizer: Tokenizer, stop: Collection[str] = ()
+    rendered: Rendered,
+    tokenizer: Tokenizer,
+    stop: Collection[str] = (),
+    pads: Mapping[str, list[int]] = _NO_PADS,
 ) -> tuple[list[str | list[int]], list[_Run]]:
     """A rendering as parts that are encoded apart, and the runs of one side and message over
-    them."""
+    them.
+
+    Args:
+        rendered: The rendering.
+        tokenizer: Its vocabulary.
+        stop: The marks that end a turn.
+        pads: The ids of special pieces that are rows of one mark.
+    """
     parts: list[str | list[int]] = []
     runs: list[_Run] = []
-    groups = rendered.cut(lambda mark: tokenizer.mark_id(mark) is not None)
+    groups = rendered.cut(lambda mark: mark in pads or tokenizer.mark_id(mark) is not None)
     for side, members in groupby(groups, key=lambda group: side_of(group[0])):
         run = _Run(len(parts), 0, message=side, pieces=[])
         for group in members:
             first = group[0]
             run.pieces += group
-            mark = tokenizer.mark_id(first.text) if first.special and len(group) == 1 else None
-            parts.append("".join([p.text for p in group]) if mark is None else [mark])
-            ends = mark is not None and first.text in stop
+            alone = first.special and len(group) == 1
+            marks = pads.get(first.text) if alone else None
+            if alone and marks is None and (mark := tokenizer.mark_id(first.text)) is not None:
+                marks = [mark]
+            parts.append("".join([p.text for p in group]) if marks is None else marks)
+            ends = marks is not None and first.text in stop
             run.n_end_marks = run.n_end_marks + 1 if ends else 0
         run.end = len(parts)
         runs.append(run)

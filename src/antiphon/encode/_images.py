@@ -1,111 +1,59 @@
-"""How many tokens an image is, without a processor: its size from its first bytes, then arithmetic.
+"""The size of an image from its first bytes, and what a model makes of a size.
 
-A vision model cuts an image that was resized to a multiple of its patches, and merges neighbours;
-each merged patch is one ``pad`` token in the text.  Images are looked at so far that a missing,
-foreign, truncated or absurd file is named before a run begins.  Nothing is fetched or decoded.
+Images are looked at so far that a missing, foreign, truncated or absurd file is named before a run
+begins.  Nothing is fetched or decoded.
 
 Sources: transformers 5.24 ``image_processing_qwen2_vl.py`` (``smart_resize``); the heads of PNG,
 JPEG (ITU T.81), GIF 89a, WebP and BMP files.
 """
 
-import base64
-import binascii
 import math
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
+from antiphon.encode._media import find, unreadable
 from antiphon.errors import EncodeError, clip
-from antiphon.messages import ImagePart
 
 _MAX_RATIO = 200
 _MAX_PIXELS = 1 << 28
 
 
-class Vision(Protocol):
-    """What an encoder has to know of a vision model."""
+def resized(
+    width: int, height: int, *, unit: int, min_pixels: int, max_pixels: int
+) -> tuple[int, int]:
+    """What a size becomes: multiples of a unit, of neither too few nor too many pixels.
 
-    @property
-    def pad(self) -> str:
-        """The mark that stands once for each of an image's tokens."""
-        ...
+    Raises:
+        EncodeError: One side is more than 200 times the other.
 
-    def n_tokens(self, image: ImagePart) -> int:
-        """How many tokens an image is.
-
-        Raises:
-            EncodeError: The image is missing, damaged or too large.
-        """
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class PatchVision:
-    """A model that cuts images of any size into patches, as Qwen2-VL and its successors do."""
-
-    patch: int = 14
-    """Pixels along one side of a patch."""
-    merge: int = 2
-    """Patches along one side of what is one token."""
-    min_pixels: int = 56 * 56
-    """Smaller images are made larger."""
-    max_pixels: int = 28 * 28 * 1280
-    """Larger images are made smaller."""
-    pad: str = "<|image_pad|>"
-    """The mark of one token."""
-    root: Path = Path()
-    """What paths are relative to."""
-
-    def n_tokens(self, image: ImagePart) -> int:
-        """How many tokens an image is.
-
-        Raises:
-            EncodeError: The image is missing, damaged or too large.
-        """
-        return self.n_tokens_of(*image_size(image.source, root=self.root))
-
-    def n_tokens_of(self, width: int, height: int) -> int:
-        """How many tokens an image of a size is.
-
-        Raises:
-            EncodeError: One side is more than 200 times the other.
-
-        >>> PatchVision().n_tokens_of(756, 756)
-        729
-        """
-        if max(width, height) > _MAX_RATIO * min(width, height):
-            raise EncodeError(
-                f"an image of {width} x {height} is too narrow; a side may be {_MAX_RATIO} times "
-                "the other"
-            )
-        unit = self.patch * self.merge
-        across, down = round(width / unit) * unit, round(height / unit) * unit
-        if across * down > self.max_pixels:
-            shrink = math.sqrt(width * height / self.max_pixels)
-            across, down = (
-                max(unit, math.floor(side / shrink / unit) * unit) for side in (width, height)
-            )
-        elif across * down < self.min_pixels:
-            grow = math.sqrt(self.min_pixels / (width * height))
-            across, down = (math.ceil(side * grow / unit) * unit for side in (width, height))
-        return (across // unit) * (down // unit)
-
-    def within(self, root: Path) -> "PatchVision":
-        """The same, with paths relative to a directory."""
-        return replace(self, root=root)
+    >>> resized(756, 755, unit=28, min_pixels=56 * 56, max_pixels=28 * 28 * 1280)
+    (756, 756)
+    """
+    check_sides(width, height)
+    across, down = round(width / unit) * unit, round(height / unit) * unit
+    if across * down > max_pixels:
+        shrink = math.sqrt(width * height / max_pixels)
+        across, down = (
+            max(unit, math.floor(side / shrink / unit) * unit) for side in (width, height)
+        )
+    elif across * down < min_pixels:
+        grow = math.sqrt(min_pixels / (width * height))
+        across, down = (math.ceil(side * grow / unit) * unit for side in (width, height))
+    return across, down
 
 
-VISIONS = {
-    "qwen2_vl": PatchVision(),
-    "qwen2_5_vl": PatchVision(),
-    "qwen3_vl": PatchVision(patch=16, min_pixels=1 << 16, max_pixels=1 << 24),
-}
-"""Vision models by name, with the limits that their published processors have."""
+def check_sides(width: float, height: float) -> None:
+    """Refuse what no vision model takes.
 
-
-# ---- sizes ------------------------------------------------------------------------------------
+    Raises:
+        EncodeError: One side is more than 200 times the other.
+    """
+    if max(width, height) > _MAX_RATIO * min(width, height):
+        raise EncodeError(
+            f"an image of {width} x {height} is too narrow; a side may be {_MAX_RATIO} times "
+            "the other"
+        )
 
 
 def image_size(source: str, *, root: Path = Path()) -> tuple[int, int]:
@@ -119,7 +67,12 @@ def image_size(source: str, *, root: Path = Path()) -> tuple[int, int]:
         EncodeError: The image is missing, no image, truncated, or absurdly large; or is at a URL,
             which nothing here fetches.
     """
-    data, shown = _read(source, root)
+    shown = clip(source, 80)
+    found = find(source, root, "image")
+    try:
+        data = found if isinstance(found, bytes) else found.read_bytes()
+    except OSError as error:
+        raise unreadable("image", shown, error) from error
     for begins, measure in (
         (b"\x89PNG\r\n\x1a\n", _png),
         (b"\xff\xd8", _jpeg),
@@ -137,25 +90,6 @@ def image_size(source: str, *, root: Path = Path()) -> tuple[int, int]:
             return width, height
     what = "empty" if not data else f"no PNG, JPEG, GIF, WebP or BMP: it begins {data[:8]!r}"
     raise EncodeError(f"image {shown} is {what}")
-
-
-def _read(source: str, root: Path) -> tuple[bytes, str]:
-    shown = clip(source, 80)
-    if source.startswith("data:"):
-        _, comma, text = source.partition("base64,")
-        if not comma:
-            raise EncodeError(f"image {shown} is a data URI without base64")
-        try:
-            return base64.b64decode(text, validate=True), shown
-        except (binascii.Error, ValueError) as error:
-            raise EncodeError(f"image {shown} is no base64") from error
-    if "://" in source and not source.startswith("file://"):
-        raise EncodeError(f"image {shown} is at a URL; fetch it first, nothing is fetched here")
-    try:
-        return (root / source.removeprefix("file://")).read_bytes(), shown
-    except OSError as error:
-        reason = (error.strerror or type(error).__name__).lower()
-        raise EncodeError(f"image {shown} cannot be read: {reason}") from error
 
 
 def _png(data: bytes) -> tuple[int, int]:

@@ -24,10 +24,10 @@ from typing import Any, Protocol
 from antiphon.encode._encoder import Encoder
 from antiphon.encode._example import TrainingExample
 from antiphon.encode._fit import TooLong, fit, pack, to_row
-from antiphon.encode._images import PatchVision
 from antiphon.encode._load import load_tokenizer
 from antiphon.encode._policy import LossPolicy
 from antiphon.encode._processor import ProcessorVision
+from antiphon.encode._senses import PatchVision
 from antiphon.encode._shards import (
     EncodedRow,
     ShardBuilder,

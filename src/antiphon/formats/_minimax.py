@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from antiphon.formats._render import Turns, Writer, is_first_result, is_last_result
-from antiphon.messages import ImagePart, Message, ToolSpec, dump_json
+from antiphon.messages import ImagePart, Message, TextPart, ToolSpec, dump_json
 
 TURNS = Turns(
     open="]~b]{role}\n",
@@ -99,7 +99,7 @@ def _answers(messages: Sequence[Message], index: int) -> bool:
 def write_content(w: Writer, message: Message, index: int) -> None:
     """Text and images, in order."""
     for part in message.parts:
-        if isinstance(part, ImagePart):
-            w.mark("]<]image[>[", "given", index)
-        else:
+        if isinstance(part, TextPart):
             w.text(part.text, "given", index)
+        elif isinstance(part, ImagePart):
+            w.mark("]<]image[>[", "given", index)

@@ -1,7 +1,8 @@
 """What Qwen2.5, Qwen3 and their kin share: ChatML, tools as JSON lines, Hermes calls, results in a
 user turn."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from antiphon.formats._readers import JsonCalls
 from antiphon.formats._render import (
@@ -22,12 +23,43 @@ from antiphon.formats._render import (
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
 from antiphon.formats._types import Author
-from antiphon.messages import ImagePart, Message, ToolSpec
+from antiphon.messages import (
+    AudioPart,
+    ImagePart,
+    Message,
+    TextPart,
+    ThinkingPart,
+    ToolSpec,
+    VideoPart,
+)
 
 CALL_MARKS = frozenset({"<tool_call>", "</tool_call>"})
 RESULT_MARKS = frozenset({"<tool_response>", "</tool_response>"})
 THINK_MARKS = frozenset({"<think>", "</think>"})
-VISION_MARKS = frozenset({"<|vision_start|>", "<|image_pad|>", "<|vision_end|>"})
+
+Marks: TypeAlias = "Mapping[type, tuple[str, str, str]]"
+"""For each kind of part that a model can be shown, the marks around and in its place."""
+
+_SEEN: Marks = {
+    ImagePart: ("<|vision_start|>", "<|image_pad|>", "<|vision_end|>"),
+    VideoPart: ("<|vision_start|>", "<|video_pad|>", "<|vision_end|>"),
+}
+_HEARD = ("<|audio_bos|>", "<|AUDIO|>", "<|audio_eos|>")
+MEDIA: Mapping[str, Marks] = {
+    "": {},
+    "vision": _SEEN,
+    "audio": {AudioPart: _HEARD},
+    "omni": {
+        ImagePart: ("<|vision_bos|>", "<|IMAGE|>", "<|vision_eos|>"),
+        AudioPart: _HEARD,
+        VideoPart: ("<|vision_bos|>", "<|VIDEO|>", "<|vision_eos|>"),
+    },
+}
+"""How the kin writes media: Qwen2-VL and all later ones, Qwen2-Audio, Qwen2.5-Omni."""
+VISION_MARKS = frozenset(mark for marks in _SEEN.values() for mark in marks)
+MEDIA_MARKS = frozenset(
+    mark for kinds in MEDIA.values() for marks in kinds.values() for mark in marks
+)
 
 SYNTAX = Syntax(
     blocks=(
@@ -131,11 +163,16 @@ def as_written(w: Writer, message: Message, index: int) -> Message:
 
 
 def write_result(
-    w: Writer, messages: Sequence[Message], index: int, *, turns: Turns = CHATML
+    w: Writer,
+    messages: Sequence[Message],
+    index: int,
+    *,
+    turns: Turns = CHATML,
+    media: Marks = _SEEN,
 ) -> None:
     """One tool result; a run of them is one user turn."""
     is_first, is_last = is_first_result(messages, index), is_last_result(messages, index)
-    if is_first and is_last and not messages[index].images:
+    if is_first and is_last and not messages[index].media:
         text = messages[index].text
         turns.around(w, "user", "<tool_response>\n", text, "\n</tool_response>", index)
         return
@@ -144,20 +181,33 @@ def write_result(
     else:
         w.text("\n", "frame", index)
     w.put("<tool_response>\n", "frame", index)
-    write_content(w, messages[index], index)
+    write_content(w, messages, index, media)
     w.put("\n</tool_response>", "frame", index)
     if is_last:
         turns.finish(w, "user", index)
 
 
-def write_content(w: Writer, message: Message, index: int) -> None:
-    """Text and images of a user or tool message, in order."""
-    if not message.images:
+def write_content(w: Writer, messages: Sequence[Message], index: int, media: Marks = _SEEN) -> None:
+    """Text and media of a user or tool message, in order.
+
+    What hears and does not see (Qwen2-Audio) has its sounds counted over the conversation, each on
+    a line of its own.
+    """
+    message = messages[index]
+    if not message.media:
         w.text(message.text, "given", index)
         return
+    counts = ImagePart not in media
+    n_before = sum(len(earlier.media) for earlier in messages[:index]) if counts else 0
     for part in message.parts:
-        if isinstance(part, ImagePart):
-            for mark in ("<|vision_start|>", "<|image_pad|>", "<|vision_end|>"):
-                w.mark(mark, "given", index)
-        else:
+        if isinstance(part, TextPart):
             w.text(part.text, "given", index)
+            continue
+        if isinstance(part, ThinkingPart):
+            continue
+        if counts:
+            n_before += 1
+            w.text(f"Audio {n_before}: ", "frame", index)
+        for mark in media[type(part)]:
+            w.mark(mark, "given", index)
+        w.text("\n" if counts else "", "frame", index)

@@ -4,7 +4,7 @@ A family's ``render`` is a walk over messages that calls a `Writer`.  Nothing he
 """
 
 import operator
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, TypeAlias, TypeVar
@@ -13,14 +13,17 @@ from antiphon.errors import RenderError
 from antiphon.formats._scan import Parser, Syntax
 from antiphon.formats._types import Around, Author, Rendered, Start, Stretch
 from antiphon.messages import (
+    AudioPart,
     Conversation,
     ImagePart,
     Message,
     Part,
+    Role,
     TextPart,
     ThinkingPart,
     ToolCall,
     ToolSpec,
+    VideoPart,
     dump_json,
     indented_json,
     quoted_json,
@@ -411,17 +414,48 @@ def trimmed(message: Message) -> Message:
     return replace(message, parts=tuple(parts))
 
 
-def refuse_images(w: Writer, messages: Sequence[Message]) -> None:
-    """Refuse images by name.
+def refuse_media(
+    w: Writer,
+    messages: Sequence[Message],
+    *,
+    shows: Collection[type] = (),
+    by: Collection[Role] = ("user", "tool"),
+) -> None:
+    """Refuse images, audio and video by name, but for the kinds that the family shows.
+
+    Args:
+        w: What refuses.
+        messages: The messages.
+        shows: The kinds of parts that the family has a place for.
+        by: The roles whose messages it has that place in.
 
     Raises:
-        RenderError: A message holds an image.
+        RenderError: A message holds another.
     """
-    if ImagePart not in {type(part) for message in messages for part in message.parts}:
+    if not {type(part) for message in messages for part in message.parts} & MEDIA_WORDS.keys():
         return
     for index, message in enumerate(messages):
-        if message.images:
-            raise w.refuse("images cannot be shown; this family reads text only", index)
+        for part in message.media:
+            what = MEDIA_WORDS[type(part)]
+            if type(part) not in shows:
+                takes = " and ".join(["text", *(MEDIA_WORDS[kind] for kind in shows)])
+                raise w.refuse(f"{what} cannot be shown; this family reads {takes} only", index)
+            if message.role not in by:
+                whose = "an assistant's" if message.role == "assistant" else f"a {message.role}"
+                raise w.refuse(f"{whose} message cannot hold {what}", index)
+
+
+MEDIA_WORDS: dict[type, str] = {ImagePart: "images", AudioPart: "audio", VideoPart: "video"}
+"""What messages call each kind of part."""
+
+
+def refuse_images(w: Writer, messages: Sequence[Message]) -> None:
+    """Refuse all media by name: the family reads text only.
+
+    Raises:
+        RenderError: A message holds some.
+    """
+    refuse_media(w, messages)
 
 
 def on_own_line(message: Message) -> Message:

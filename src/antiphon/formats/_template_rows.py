@@ -9,7 +9,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
-from antiphon.messages import Conversation, ImagePart, Message, TextPart, ToolCall, dump_json
+from antiphon.messages import (
+    AudioPart,
+    Conversation,
+    ImagePart,
+    Message,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    VideoPart,
+    dump_json,
+)
 
 Kind = Literal["given", "text", "reasoning", "data"]
 Swap: TypeAlias = "Callable[[str, Kind], str]"
@@ -183,15 +193,18 @@ def _row(
 def _content(message: Message, spelling: Spelling, swap: Swap) -> str | list[dict[str, Any]]:
     kind: Kind = "text" if message.role == "assistant" else "given"
     failed = "".join(call.raw for call in message.invalid_tool_calls)
-    if not message.images and spelling.content == "text":
+    if not message.media and spelling.content == "text":
         return swap(message.text + failed, kind)
     parts: list[dict[str, Any]] = []
     for part in message.parts:
         if isinstance(part, TextPart):
             parts.append({"type": "text", "text": swap(part.text, kind)})
-        elif isinstance(part, ImagePart):
-            parts.append({"type": "image"})
+        elif not isinstance(part, ThinkingPart):
+            parts.append({"type": _TYPES[type(part)]})
     return [*parts, {"type": "text", "text": swap(failed, kind)}] if failed else parts
+
+
+_TYPES: dict[type, str] = {ImagePart: "image", AudioPart: "audio", VideoPart: "video"}
 
 
 def _call(call: ToolCall, spelling: Spelling, swap: Swap) -> dict[str, Any]:

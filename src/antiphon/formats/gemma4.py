@@ -28,12 +28,27 @@ from antiphon.formats._render import (
     check_written,
     inline_reasoning,
     last_user,
+    refuse_media,
     with_parts,
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
 from antiphon.formats._types import Rendered
-from antiphon.messages import Conversation, ImagePart, Message, ToolCall
+from antiphon.messages import (
+    AudioPart,
+    Conversation,
+    ImagePart,
+    Message,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    VideoPart,
+)
 
+_MEDIA: dict[type, str] = {
+    ImagePart: "<|image|>",
+    AudioPart: "<|audio|>",
+    VideoPart: "<|video|>",
+}
 _THOUGHT, _THOUGHT_END = "<|channel>thought", "<channel|>"
 _SYNTAX = Syntax(
     blocks=(Block(gemma.CALL, gemma.GemmaCalls(), token=True),),
@@ -61,6 +76,7 @@ class Gemma4(Family):
     specials = frozenset(
         {
             *("<bos>", "<|turn>", "<turn|>", "<|tool>", "<tool|>", "<|think|>", "<|image|>"),
+            *("<|audio|>", "<|video|>"),
             *(gemma.CALL, gemma.CALL_END, gemma.RESULT, gemma.RESULT_END, gemma.QUOTE),
             *("<|channel>", _THOUGHT_END),
         }
@@ -80,6 +96,7 @@ class Gemma4(Family):
         """The conversation as text. See `Format.render`."""
         w = Writer(self.name, self.specials)
         messages = conversation.messages
+        refuse_media(w, messages, shows=tuple(_MEDIA))
         first = int(bool(messages) and messages[0].role == "system")
         w.mark("<bos>", "frame")
         self._system(w, conversation, first)
@@ -190,21 +207,21 @@ def _result(w: Writer, messages: Sequence[Message], index: int) -> None:
     w.mark(gemma.QUOTE, "frame", index)
     w.text("}", "frame", index)
     w.mark(gemma.RESULT_END, "frame", index)
-    for _ in message.images:
-        w.mark("<|image|>", "given", index)
+    for part in message.media:
+        w.mark(_MEDIA[type(part)], "given", index)
     if index + 1 < len(messages) and messages[index + 1].role not in ("tool", "assistant"):
         w.put("<turn|>\n", "frame", index)
 
 
 def _content(w: Writer, message: Message, index: int) -> None:
-    if not message.images:
+    if not message.media:
         w.text(message.text.strip(), "given", index)
         return
     for part in message.parts:
-        if isinstance(part, ImagePart):
-            w.mark("<|image|>", "given", index)
-        else:
+        if isinstance(part, TextPart):
             w.text(part.text.strip(), "given", index)
+        elif not isinstance(part, ThinkingPart):
+            w.mark(_MEDIA[type(part)], "given", index)
 
 
 FORMAT = Gemma4()

@@ -35,13 +35,13 @@ from antiphon.formats._render import (
     inline_reasoning,
     of_tools,
     plain_text,
-    refuse_images,
+    refuse_media,
     with_parts,
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
 from antiphon.formats._schema_grammar import arguments_node
 from antiphon.formats._types import Around, Rendered
-from antiphon.messages import Conversation, ImagePart, Message, ToolSpec, dump_json
+from antiphon.messages import Conversation, ImagePart, Message, TextPart, ToolSpec, dump_json
 
 Edition = Literal["instruct", "thinking", "k2_5"]
 
@@ -163,8 +163,8 @@ class KimiK2(Family):
         """The conversation as text. See `Format.render`."""
         w = Writer(self.name, self.specials)
         messages = conversation.messages
-        if self.edition != "k2_5":
-            refuse_images(w, messages)
+        shows = (ImagePart,) if self.edition == "k2_5" else ()
+        refuse_media(w, messages, shows=shows, by=("system", "user", "tool"))
         self._system(w, conversation)
         ids = _ids(messages)
         shown_from = self._shown_from(messages)
@@ -281,12 +281,12 @@ def _content(w: Writer, message: Message, index: int) -> None:
         w.text(message.text, "given", index)
         return
     for part in message.parts:
-        if isinstance(part, ImagePart):
+        if isinstance(part, TextPart):
+            w.text(part.text, "given", index)
+        elif isinstance(part, ImagePart):
             w.put(
                 "<|media_begin|>image<|media_content|><|media_pad|><|media_end|>\n", "given", index
             )
-        else:
-            w.text(part.text, "given", index)
 
 
 def _write_calls(w: Writer, message: Message, index: int, ids: list[str]) -> None:

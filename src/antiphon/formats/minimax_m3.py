@@ -26,12 +26,13 @@ from antiphon.formats._render import (
     inline_reasoning,
     invalid_text,
     plain_text,
+    refuse_media,
     split_system,
     with_parts,
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
 from antiphon.formats._types import Author, Rendered, Start
-from antiphon.messages import Conversation, JsonValue, Message, ToolCall, ToolSpec
+from antiphon.messages import Conversation, ImagePart, JsonValue, Message, ToolCall, ToolSpec
 
 Mode = Literal["adaptive", "enabled", "disabled"]
 
@@ -110,6 +111,7 @@ class MiniMaxM3(Family):
     def render(self, conversation: Conversation, *, generate: bool = False) -> Rendered:
         """The conversation as text. See `Format.render`."""
         w = Writer(self.name, self.specials)
+        refuse_media(w, conversation.messages, shows=(ImagePart,))
         system, first = split_system(conversation)
         w.put(self.turns.before_all, "frame")
         self.turns.begin(w, "system", None)
@@ -138,8 +140,6 @@ class MiniMaxM3(Family):
         self, w: Writer, conversation: Conversation, index: int, specs: Mapping[str, ToolSpec]
     ) -> None:
         given = conversation.messages[index]
-        if given.images:
-            raise w.refuse("an assistant's message cannot hold images", index)
         text = plain_text(_SYNTAX, given)
         if text is not None:
             author: Author = "written" if self.thinking == "adaptive" else "frame"

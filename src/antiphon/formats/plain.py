@@ -65,7 +65,7 @@ class Plain(Family):
 
 def _refuse_all_but_text(messages: Sequence[Message]) -> None:
     for index, message in enumerate(messages):
-        if message.images or message.reasoning or message.tool_calls or message.invalid_tool_calls:
+        if message.media or message.reasoning or message.tool_calls or message.invalid_tool_calls:
             raise RenderError("holds text alone", format="plain", index=index)
 
 

@@ -17,8 +17,8 @@ not shown again.
 
 Differs from upstream: nothing.
 Source: ``qwen3.jinja`` and ``qwen3_instruct_2507.jinja`` as trl 1.16 ships them; the thinking
-edition's as xinference 4.1 ships it (Qwen3-Thinking).  Qwen3-Next's and Qwen3-VL's templates there
-write the same of messages without images, which this family refuses.
+edition's as xinference 4.1 ships it (Qwen3-Thinking); Qwen3-Next's there writes the same.
+Qwen3-VL's (``qwen3_vl.jinja``) does, too, and shows images and video, which `vision` adds.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ from antiphon.formats._render import (
     Writer,
     check_written,
     last_query,
-    refuse_images,
+    refuse_media,
     split_system,
     with_parts,
 )
@@ -52,6 +52,8 @@ class Qwen3(Family):
     """Whether the hybrid edition is asked to reason."""
     edition: Edition = "hybrid"
     """Which of the family's three texts: ``hybrid``, ``instruct`` (2507), ``thinking`` (2507)."""
+    vision: bool = False
+    """Whether images and video can be shown, as Qwen3-VL writes them."""
 
     name = "qwen3"
     models = ("Qwen/Qwen3-*",)
@@ -65,14 +67,18 @@ class Qwen3(Family):
         "Qwen/Qwen3-*-Thinking-2507*": {"edition": "thinking"},
         "Qwen/Qwen3-Next-*-Instruct*": {"edition": "instruct"},
         "Qwen/Qwen3-Next-*-Thinking*": {"edition": "thinking"},
-        "Qwen/Qwen3-VL-*-Instruct*": {"edition": "instruct"},
-        "Qwen/Qwen3-VL-*-Thinking*": {"edition": "thinking"},
+        "qwen3_vl": {"edition": "instruct", "vision": True},
+        "qwen3_vl_thinking": {"edition": "thinking", "vision": True},
+        "Qwen/Qwen3-VL-*-Instruct*": {"edition": "instruct", "vision": True},
+        "Qwen/Qwen3-VL-*-Thinking*": {"edition": "thinking", "vision": True},
     }
     signs = ('<tool_call>\\n{"name": ', "multi_step_tool")
     stop = ("<|im_end|>", "<|endoftext|>")
     prefix_stable = False
     turns = CHATML
-    specials = CHATML.specials | qwen.CALL_MARKS | qwen.RESULT_MARKS | qwen.THINK_MARKS
+    specials = (
+        CHATML.specials | qwen.CALL_MARKS | qwen.RESULT_MARKS | qwen.THINK_MARKS | qwen.VISION_MARKS
+    )
 
     @property
     def syntax(self) -> Syntax:
@@ -94,7 +100,8 @@ class Qwen3(Family):
         """The conversation as text. See `Format.render`."""
         w = Writer(self.name, self.specials)
         messages = conversation.messages
-        refuse_images(w, messages)
+        media = qwen.MEDIA["vision" if self.vision else ""]
+        refuse_media(w, messages, shows=tuple(media))
         system, first = split_system(conversation)
         if system is not None or conversation.tools:
             index = 0 if first else None
@@ -123,8 +130,12 @@ class Qwen3(Family):
         messages = conversation.messages
         if messages[index].role == "tool":
             qwen.write_result(w, messages, index)
-        elif messages[index].role != "assistant":
+        elif messages[index].role != "assistant" and not messages[index].media:
             CHATML.whole(w, messages[index].role, messages[index].text, index)
+        elif messages[index].role != "assistant":
+            CHATML.begin(w, messages[index].role, index)
+            qwen.write_content(w, messages, index)
+            CHATML.finish(w, messages[index].role, index)
         elif self._is_done(w, messages, index):
             return
         else:

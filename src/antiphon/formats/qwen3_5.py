@@ -37,6 +37,7 @@ from antiphon.formats._render import (
     inline_reasoning,
     last_query,
     of_tools,
+    refuse_media,
     spec_json,
     split_system,
     trimmed,
@@ -124,6 +125,7 @@ class Qwen35(Family):
     def render(self, conversation: Conversation, *, generate: bool = False) -> Rendered:
         """The conversation as text. See `Format.render`."""
         w = Writer(self.name, self.specials)
+        refuse_media(w, conversation.messages, shows=tuple(qwen.MEDIA["vision"]))
         messages = tuple(trimmed(m) for m in conversation.messages)
         conversation = replace(conversation, messages=messages)
         query = last_query(messages)
@@ -150,8 +152,6 @@ class Qwen35(Family):
         if system is None and not conversation.tools and not effort:
             return
         index = 0 if first else None
-        if first and conversation.messages[0].images:
-            raise w.refuse("a system message cannot hold images", 0)
         CHATML.begin(w, "system", index)
         follows = bool(conversation.tools or system)
         w.text(effort + ("\n\n" if effort and follows else ""), "frame", index)
@@ -172,11 +172,11 @@ class Qwen35(Family):
             case "tool":
                 qwen.write_result(w, conversation.messages, index)
             case "user":
-                if not message.images:
+                if not message.media:
                     CHATML.whole(w, "user", message.text, index)
                     return
                 CHATML.begin(w, "user", index)
-                qwen.write_content(w, message, index)
+                qwen.write_content(w, conversation.messages, index)
                 CHATML.finish(w, "user", index)
             case "assistant":
                 if self._is_done(w, conversation, index, query):
@@ -222,8 +222,6 @@ class Qwen35(Family):
         return _PYTHON if self.version == "3.5" else _JSON
 
     def _as_written(self, w: Writer, message: Message, index: int) -> Message:
-        if message.images:
-            raise w.refuse("an assistant's message cannot hold images", index)
         split = inline_reasoning(message) if self.version != "3.8" else message
         reasoning, text = split.reasoning.strip(), split.text.strip()
         if (reasoning, text) != (split.reasoning, split.text):

@@ -24,14 +24,17 @@ from antiphon.messages._json import (
     json_bytes,
     message_from_row,
     message_to_row,
+    part_to_row,
     quoted_json,
 )
 from antiphon.messages._message import (
+    AudioPart,
     Conversation,
     ImagePart,
     InvalidToolCall,
     JsonObject,
     JsonValue,
+    MediaPart,
     Message,
     Part,
     Role,
@@ -39,11 +42,13 @@ from antiphon.messages._message import (
     ThinkingPart,
     ToolCall,
     ToolResult,
+    VideoPart,
 )
 from antiphon.messages._spec import ToolSpec
 from antiphon.messages._validate import Problem, find_problems, is_valid
 
 __all__ = [
+    "AudioPart",
     "Completion",
     "Conversation",
     "Delta",
@@ -51,6 +56,7 @@ __all__ = [
     "InvalidToolCall",
     "JsonObject",
     "JsonValue",
+    "MediaPart",
     "Message",
     "Part",
     "Problem",
@@ -66,6 +72,7 @@ __all__ = [
     "ToolResult",
     "ToolSpec",
     "Usage",
+    "VideoPart",
     "conversation_from_row",
     "conversation_to_row",
     "dump_json",
@@ -75,5 +82,6 @@ __all__ = [
     "json_bytes",
     "message_from_row",
     "message_to_row",
+    "part_to_row",
     "quoted_json",
 ]

@@ -5,11 +5,13 @@ datasets are read in `antiphon.datasets`, which brings them to this one.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from antiphon.errors import DataError, clip
 from antiphon.messages._message import (
+    AudioPart,
     Conversation,
     ImagePart,
     InvalidToolCall,
@@ -20,6 +22,7 @@ from antiphon.messages._message import (
     TextPart,
     ThinkingPart,
     ToolCall,
+    VideoPart,
 )
 from antiphon.messages._spec import ToolSpec
 
@@ -122,7 +125,7 @@ def message_to_row(message: Message) -> JsonObject:
     if message.reasoning:
         row["reasoning_content"] = message.reasoning
     if _parts_from_row(row) != message.parts:
-        row["parts"] = [_part_to_row(part) for part in message.parts]
+        row["parts"] = [part_to_row(part) for part in message.parts]
     if message.tool_calls:
         row["tool_calls"] = [_call_to_row(call) for call in message.tool_calls]
     if message.invalid_tool_calls:
@@ -142,19 +145,17 @@ def message_to_row(message: Message) -> JsonObject:
 
 
 def _content(message: Message) -> JsonValue:
-    if not message.images:
+    if not message.media:
         return message.text
-    content: list[JsonValue] = []
-    for part in message.parts:
-        if isinstance(part, TextPart):
-            content.append({"type": "text", "text": part.text})
-        elif isinstance(part, ImagePart):
-            content.append({"type": "image_url", "image_url": {"url": part.source}})
-    return content
+    return [part_to_row(part) for part in message.parts if not isinstance(part, ThinkingPart)]
 
 
-def _part_to_row(part: Part) -> JsonObject:
-    """A part where content and reasoning_content cannot tell order, cuts or signature."""
+def part_to_row(part: Part) -> JsonObject:
+    """A part as content lists hold it: OpenAI's types, and ours for what it has none for.
+
+    >>> part_to_row(AudioPart("data:audio/wav;base64,UklG"))
+    {'type': 'input_audio', 'input_audio': {'data': 'UklG', 'format': 'wav'}}
+    """
     match part:
         case TextPart(text):
             return {"type": "text", "text": text}
@@ -164,6 +165,18 @@ def _part_to_row(part: Part) -> JsonObject:
             return {"type": "thinking", "text": text, "signature": signature}
         case ImagePart(source):
             return {"type": "image_url", "image_url": {"url": source}}
+        case AudioPart(source):
+            if inline := _INLINE_AUDIO.fullmatch(source):
+                heard: JsonObject = {"data": inline[2], "format": inline[1]}
+                return {"type": "input_audio", "input_audio": heard}
+            return {"type": "audio_url", "audio_url": {"url": source}}
+        case VideoPart(str(source)):
+            return {"type": "video_url", "video_url": {"url": source}}
+        case VideoPart(frames):
+            return {"type": "video", "video": list(frames)}
+
+
+_INLINE_AUDIO = re.compile(r"data:audio/([^;,]+);base64,(.*)", re.DOTALL)
 
 
 def _call_to_row(call: ToolCall) -> JsonObject:
@@ -269,10 +282,27 @@ def _part_from_row(item: Any) -> Part:
             return ImagePart(url)
         case {"type": "image", "image": str(url)}:
             return ImagePart(url)
+        case {"type": "input_audio", "input_audio": {"data": str(data), "format": str(kind)}}:
+            return AudioPart(f"data:audio/{kind};base64,{data}")
+        case {"type": "audio_url", "audio_url": {"url": str(url)}}:
+            return AudioPart(url)
+        case {"type": "audio", "audio": str(url)} | {"type": "audio", "audio_url": str(url)}:
+            return AudioPart(url)
+        case {"type": "video_url", "video_url": {"url": str(url)}}:
+            return VideoPart(url)
+        case {"type": "video", "video": str(url)}:
+            return VideoPart(url)
+        case {"type": "video", "video": [str(), *_] as frames} if _all_text(frames):
+            return VideoPart(tuple(frames))
         case _:
             raise DataError(
-                f"unknown content part {clip(item)}; known types: text, thinking, image_url, image"
+                f"unknown content part {clip(item)}; known types: text, thinking, image_url, "
+                "image, input_audio, audio_url, audio, video_url, video"
             )
+
+
+def _all_text(items: Sequence[Any]) -> bool:
+    return all(isinstance(item, str) for item in items)
 
 
 def _call_from_row(row: Mapping[str, Any]) -> ToolCall:

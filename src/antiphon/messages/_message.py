@@ -43,7 +43,24 @@ class ImagePart:
     """A path, a URL or a data URI."""
 
 
-Part: TypeAlias = TextPart | ThinkingPart | ImagePart
+@dataclass(frozen=True, slots=True)
+class AudioPart:
+    """A sound, by reference."""
+
+    source: str
+    """A path, a URL or a data URI."""
+
+
+@dataclass(frozen=True, slots=True)
+class VideoPart:
+    """A film, by reference."""
+
+    source: str | tuple[str, ...]
+    """A path, a URL or a data URI; or those of its frames, one by one."""
+
+
+MediaPart: TypeAlias = ImagePart | AudioPart | VideoPart
+Part: TypeAlias = TextPart | ThinkingPart | MediaPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +163,14 @@ class Message:
         if not parts or (len(parts) == 1 and isinstance(parts[0], TextPart)):  # nearly always
             return ()
         return tuple([p for p in self.parts if isinstance(p, ImagePart)])
+
+    @property
+    def media(self) -> tuple[MediaPart, ...]:
+        """The image, audio and video parts, in order."""
+        parts = self.parts
+        if not parts or (len(parts) == 1 and isinstance(parts[0], TextPart)):  # nearly always
+            return ()
+        return tuple([p for p in self.parts if isinstance(p, MediaPart)])
 
     @classmethod
     def system(cls, text: str) -> "Message":

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from antiphon.errors import ModelResponseError
 from antiphon.messages import (
+    AudioPart,
     Completion,
     Conversation,
     Delta,
@@ -28,13 +29,14 @@ from antiphon.messages import (
     ThinkingPart,
     ToolSpec,
     Usage,
+    VideoPart,
     json_bytes,
 )
 from antiphon.models._calls import CallCollector
 from antiphon.models._dialect import Dialect, Once, Reader, Request, sampling_of
 from antiphon.models._history import Sent, sent_messages
 from antiphon.models._model import ModelSettings
-from antiphon.models._wire import count_of, image_url
+from antiphon.models._wire import count_of, image_url, refused_media
 
 VERSION = "2023-06-01"
 DEFAULT_MAX_TOKENS = 4096  # the API wants a limit
@@ -171,6 +173,8 @@ def _content(parts: Iterable[Part]) -> Iterator[JsonObject]:
                 yield {"type": "text", "text": part.text}
         elif isinstance(part, ImagePart):
             yield {"type": "image", "source": _image_source(part.source)}
+        elif isinstance(part, AudioPart | VideoPart):
+            raise refused_media(part, "Anthropic's API")
         elif part.signature is not None and part.text:
             yield {"type": "thinking", "thinking": part.text, "signature": part.signature}
         elif part.signature is not None:

@@ -17,9 +17,9 @@ from antiphon.messages import (
     Completion,
     Conversation,
     Delta,
-    ImagePart,
     JsonObject,
     JsonValue,
+    MediaPart,
     Message,
     Part,
     StopReason,
@@ -32,6 +32,7 @@ from antiphon.messages import (
     Usage,
     dump_json,
     json_bytes,
+    part_to_row,
 )
 from antiphon.models._calls import CallCollector
 from antiphon.models._deltas import deltas_of
@@ -39,7 +40,7 @@ from antiphon.models._dialect import Dialect, Once, Reader, Request, sampling_of
 from antiphon.models._history import Prefix, Sent, sent_messages
 from antiphon.models._model import ModelSettings, SampledTokens
 from antiphon.models._text_calls import TextCalls
-from antiphon.models._wire import count_of, image_url, text_of, token_of
+from antiphon.models._wire import count_of, media_part, text_of, token_of
 
 _MAX_PREFIXES = 512  # conversations whose last request is kept
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
@@ -159,11 +160,11 @@ class ChatDialect:
 
     def _messages(self, messages: tuple[Message, ...], first: int) -> Iterator[tuple[int, bytes]]:
         """Each message as it is sent, and its place; -1 for what stands between two messages."""
-        images: list[ImagePart] = []  # of tools, whose messages hold text only
+        media: list[MediaPart] = []  # of tools, whose messages hold text only
         for index, sent in enumerate(sent_messages(messages, first=first), start=first):
-            if sent.message.role != "tool" and images:
-                yield -1, json_bytes({"role": "user", "content": _content(images)})
-                images = []
+            if sent.message.role != "tool" and media:
+                yield -1, json_bytes({"role": "user", "content": _content(media)})
+                media = []
             made = self._written.get(sent.message) if sent.natural else None
             if made is None:
                 made = json_bytes(self._row(sent))
@@ -171,9 +172,9 @@ class ChatDialect:
                     self._written.put(sent.message, made)
             yield index, made
             if sent.message.role == "tool":
-                images.extend(sent.message.images)
-        if images:
-            yield -1, json_bytes({"role": "user", "content": _content(images)})
+                media.extend(sent.message.media)
+        if media:
+            yield -1, json_bytes({"role": "user", "content": _content(media)})
 
     def _row(self, sent: Sent) -> JsonObject:
         message = sent.message
@@ -217,14 +218,9 @@ def _tool_choice(choice: str) -> Any:
 
 def _content(parts: Iterable[Part]) -> Any:
     kept = [part for part in parts if not isinstance(part, ThinkingPart)]
-    if not any(isinstance(part, ImagePart) for part in kept):
+    if not any(isinstance(part, MediaPart) for part in kept):
         return "".join(part.text for part in kept if isinstance(part, TextPart))
-    return [
-        {"type": "text", "text": part.text}
-        if isinstance(part, TextPart)
-        else {"type": "image_url", "image_url": {"url": image_url(part.source)}}
-        for part in kept
-    ]
+    return [part_to_row(p) if isinstance(p, TextPart) else media_part(p) for p in kept]
 
 
 class ChatReader:

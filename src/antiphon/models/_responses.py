@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from antiphon.errors import ModelResponseError
 from antiphon.messages import (
+    AudioPart,
     Completion,
     Conversation,
     Delta,
@@ -26,6 +27,7 @@ from antiphon.messages import (
     ThinkingPart,
     ToolSpec,
     Usage,
+    VideoPart,
     dump_json,
     json_bytes,
 )
@@ -34,7 +36,7 @@ from antiphon.models._dialect import Dialect, Once, Reader, Request, sampling_of
 from antiphon.models._history import Sent, sent_messages
 from antiphon.models._model import ModelSettings
 from antiphon.models._refusals import error_of_event
-from antiphon.models._wire import count_of, image_url
+from antiphon.models._wire import count_of, image_url, refused_media
 
 _THINKING_EVENTS = ("response.reasoning_text.delta", "response.reasoning_summary_text.delta")
 
@@ -125,8 +127,8 @@ def _items_of(sent: Sent) -> Iterator[JsonObject]:
             "call_id": sent.result_of,
             "output": message.text,
         }
-        if message.images:
-            yield _message("user", list(_content(message.images)))
+        if message.media:
+            yield _message("user", list(_content(message.media)))
         return
     if message.role != "assistant":
         yield _message(message.role, list(_content(message.parts)))
@@ -155,6 +157,8 @@ def _content(parts: Iterable[Part]) -> Iterator[JsonObject]:
             yield {"type": "input_text", "text": part.text}
         elif isinstance(part, ImagePart):
             yield {"type": "input_image", "image_url": image_url(part.source)}
+        elif isinstance(part, AudioPart | VideoPart):
+            raise refused_media(part, "OpenAI's Responses API")
 
 
 def _reasoning(part: ThinkingPart) -> JsonObject:

@@ -1,4 +1,4 @@
-"""Texts, images and ids that strict servers accept."""
+"""Texts, media and ids that strict servers accept."""
 
 import base64
 import mimetypes
@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from antiphon.errors import ModelError, clip
-from antiphon.messages import TokenLogprob
+from antiphon.messages import (
+    AudioPart,
+    ImagePart,
+    JsonObject,
+    MediaPart,
+    TokenLogprob,
+    VideoPart,
+    part_to_row,
+)
 
 
 def new_call_id() -> str:
@@ -22,13 +30,41 @@ def image_url(source: str) -> str:
     Raises:
         ModelError: The file cannot be read.
     """
+    return _url(source, "image", mimetypes.guess_type(source)[0] or "image/png")
+
+
+def media_part(part: MediaPart) -> JsonObject:
+    """An image, sound or film as OpenAI's content lists hold it, files as their data.
+
+    Raises:
+        ModelError: A file cannot be read.
+    """
+    match part:
+        case ImagePart(source):
+            return part_to_row(ImagePart(image_url(source)))
+        case AudioPart(source):  # the kind is one of OpenAI's own words, not a MIME type's
+            kind = Path(source).suffix.lstrip(".").lower() or "wav"
+            return part_to_row(AudioPart(_url(source, "audio", f"audio/{kind}")))
+        case VideoPart(str(source)):
+            kind = mimetypes.guess_type(source)[0] or "video/mp4"
+            return part_to_row(VideoPart(_url(source, "video", kind)))
+        case VideoPart(frames):
+            return part_to_row(VideoPart(tuple(image_url(frame) for frame in frames)))
+
+
+def refused_media(part: AudioPart | VideoPart, api: str) -> ModelError:
+    """The refusal of a part that an API has no place for."""
+    what = "audio" if isinstance(part, AudioPart) else "video"
+    return ModelError(f"{api} takes no {what}; leave the part out or use another API")
+
+
+def _url(source: str, what: str, kind: str) -> str:
     if source.startswith(("http://", "https://", "data:")):
         return source
     try:
         data = Path(source).read_bytes()
     except OSError as error:
-        raise ModelError(f"cannot read the image {clip(source)}: {error.strerror}") from error
-    kind = mimetypes.guess_type(source)[0] or "image/png"
+        raise ModelError(f"cannot read the {what} {clip(source)}: {error.strerror}") from error
     return f"data:{kind};base64,{base64.b64encode(data).decode()}"
 
 
