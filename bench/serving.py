@@ -36,6 +36,8 @@ from aiohttp import web
 
 N_TOKENS = int(os.environ.get("BENCH_TOKENS", "200"))
 """Tokens of an answer; the upstream's process reads it, too."""
+PAUSE_MS = 100
+"""Between two tokens of a stream among many, so that all are open at once."""
 ASK = {"model": "m", "messages": [{"role": "user", "content": "Say it."}]}
 
 
@@ -59,7 +61,7 @@ async def _answer(request: web.Request) -> web.StreamResponse:
         return web.json_response({**row, "choices": [choice], "usage": usage})
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
     await response.prepare(request)
-    pause = float(request.headers.get("x-pause", asked.get("user") or "0"))
+    pause = (asked.get("seed") or 0) / 1000  # which every proxy passes on
     for word in words:
         await response.write(_chunk({"content": word}))
         await asyncio.sleep(pause)
@@ -199,8 +201,7 @@ async def many_streams(target: Target, n: int) -> None:
     async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
         await ask(session, target.url)
         began = time.perf_counter()
-        pause = "0.1"
-        asking = (ask(session, target.url, stream=True, user=pause) for _ in range(n))
+        asking = (ask(session, target.url, stream=True, seed=PAUSE_MS) for _ in range(n))
         done = await asyncio.gather(*asking, return_exceptions=True)
     failed = [error for error in done if isinstance(error, BaseException)]
     took = time.perf_counter() - began
