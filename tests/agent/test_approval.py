@@ -209,6 +209,36 @@ def test_the_run_inside_goes_on_where_it_paused() -> None:
     assert result.usage.n_requests == 4
 
 
+def test_calls_may_be_decided_one_after_another() -> None:
+    paused = payer(TWO).run_sync("pay")
+    first = payer().resume(through_json(paused), {"c2": Decision(True, {"amount": 7})}).wait()
+
+    result = payer("ok").resume(through_json(first), {"c1": Decision(False, reason="no")}).wait()
+
+    assert [call.id for call in first.pending] == ["c1"]
+    assert PAID == [7]
+    tools = [m.text for m in result.messages if m.role == "tool"]
+    assert ["no" in tools[0], "paid 7" in tools[1]] == [True, True]
+
+
+def test_runs_inside_may_be_decided_one_after_another() -> None:
+    paused = office(payer(TWO), asks(ASK)).run_sync("go")
+    first = office(payer()).resume(through_json(paused), {"c1/c1": True}).wait()
+
+    result = office(payer("ok"), "done").resume(through_json(first), {"c1/c2": False}).wait()
+
+    assert (PAID, result.output) == ([5], "done")
+
+
+def test_nobody_is_asked_about_a_call_that_its_tool_would_refuse() -> None:
+    bad = Message.assistant(tool_calls=[ToolCall("pay", {"amount": "five"}, "c1")])
+
+    result = payer(bad, "ok").run_sync("pay")
+
+    assert (result.output, PAID) == ("ok", [])
+    assert "should be a valid integer" in result.trajectory.steps[0].results[0].text
+
+
 def test_what_is_not_decided_still_waits_and_what_was_answered_stays() -> None:
     ran: list[str] = []
 

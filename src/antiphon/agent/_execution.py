@@ -192,17 +192,32 @@ class Execution:
         for call in waiting:
             await self._telling.emit(ApprovalEvent(work.index, call, time=self._telling.now()))
         approve = self._approve()
-        undecided = [call for call in waiting if call.id not in self._start.decisions]
+        decided = self._decided(work.index)
+        undecided = [call for call in waiting if call.id not in decided]
         if undecided and approve is None:
+            for call in waiting:  # what is decided stays so, however many records later it runs
+                if call.id in decided:
+                    await self._obey(work, call, decided[call.id])
             self.pending = tuple(undecided)
             return False
         for call in waiting:
-            decision = self._start.decisions.get(call.id)
+            decision = decided.get(call.id)
             if decision is None and approve is not None:
                 decision = await _asked(approve, call)
             assert decision is not None
             await self._obey(work, call, decision)
         return True
+
+    def _decided(self, index: int) -> dict[str, Decision]:
+        """What a person decided about the calls of a step, now or before."""
+        earlier = self._start.earlier
+        events = () if earlier is None else earlier.events
+        before = {
+            e.call_id: Decision(e.approved, e.arguments, e.reason)
+            for e in events
+            if isinstance(e, DecisionEvent) and e.step == index
+        }
+        return before | dict(self._start.decisions)
 
     async def _obey(self, work: OpenCalls, call: ToolCall, decision: Decision) -> None:
         await self._telling.emit(

@@ -20,6 +20,7 @@ from antiphon.agent._record import split_usage
 from antiphon.agent._start import ApproveFunction, Decision, Start
 from antiphon.errors import AntiphonError, RunError, UsageError, clip
 from antiphon.events import (
+    DecisionEvent,
     Event,
     RunStopReason,
     Trajectory,
@@ -399,4 +400,9 @@ def _waiting(trajectory: Trajectory) -> list[str]:
         return []
     steps = trajectory.steps[-1:]
     ids = [call.id for step in steps for call in step.completion.message.tool_calls]
+    ids += [  # decided before: a person may think again
+        event.call_id
+        for event in trajectory.events
+        if isinstance(event, DecisionEvent) and event.step == len(trajectory.steps) - 1
+    ]
     return list(dict.fromkeys([*ids, *(call.id for call in undecided_calls(trajectory))]))

@@ -250,8 +250,11 @@ class Tool(Generic[P, R]):
         return Tool(self.function, **(current | options))
 
     def needs_approval(self, arguments: Values) -> bool:
-        """Whether a person must agree to a call with these arguments."""
-        return self.approval(arguments) if callable(self.approval) else self.approval
+        """Whether a person must agree to a call with these arguments; not to one that is refused
+        as it is, which they could only agree to for nothing."""
+        if self.approval is False or self.problem(arguments):
+            return False
+        return self.approval is True or self.approval(arguments)
 
     def problem(self, arguments: str | bytes | Mapping[str, Any] | None) -> str:
         """Why a call with these arguments would be refused; empty where it would not be."""
