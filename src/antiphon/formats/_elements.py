@@ -214,15 +214,28 @@ class Elements:
             parts.append((text, False))
         parts += [(self.lead, True), (f"</{tag}>", False)]
 
-    def doubtful(self, call: ToolCall, spec: ToolSpec | None) -> bool:
+    def doubtful(
+        self, call: ToolCall, spec: ToolSpec | None, known: dict[tuple[str, str], bool]
+    ) -> bool:
         """Whether a call might be read back as something else, and has to be tried: all but those
-        of strings that the schema knows as such."""
+        of strings that the schema knows as such.
+
+        Args:
+            call: The call.
+            spec: Its tool.
+            known: Which arguments of which tools are only strings, as far as they were met.
+        """
         if spec is None or not _PLAIN_KEY.fullmatch(call.name):
             return True
         for key, value in call.arguments.items():
-            if not isinstance(value, str) or self.lead in value or not _PLAIN_KEY.fullmatch(key):
+            if not isinstance(value, str) or self.lead in value:
                 return True
-            if kinds(_field(spec.parameters, key, spec), spec.parameters) != _STRING:
+            is_string = known.get((call.name, key))
+            if is_string is None:
+                allowed = kinds(_field(spec.parameters, key, spec), spec.parameters)
+                is_string = allowed == _STRING and _PLAIN_KEY.fullmatch(key) is not None
+                known[call.name, key] = is_string
+            if not is_string:
                 return True
         return False
 

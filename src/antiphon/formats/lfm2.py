@@ -46,13 +46,13 @@ _SYNTAX = Syntax(
     thinking=(Thinking(after_open="", before_close="", after_close=""),),
     ignored=(_CALLS_END,),
 )
-_ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r"}
+_ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r"})
 
 
 def _argument(value: JsonValue, *, printed: bool) -> str:
     """A value as the family writes it."""
     if isinstance(value, str):
-        return "'" + "".join(_ESCAPES.get(ch, ch) for ch in value) + "'"
+        return f"'{value.translate(_ESCAPES)}'"
     if isinstance(value, dict) or (isinstance(value, list) and not printed):
         return dump_json(value)
     return repr(value)

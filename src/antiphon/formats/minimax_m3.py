@@ -12,7 +12,7 @@ Differs from upstream: the role ``root`` is not known.
 Source: MiniMax-M3's chat_template as xinference 4.1 ships it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -32,7 +32,7 @@ from antiphon.formats._render import (
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
 from antiphon.formats._types import Author, Rendered, Start
-from antiphon.messages import Conversation, ImagePart, JsonValue, Message, ToolCall, ToolSpec
+from antiphon.messages import Conversation, ImagePart, JsonValue, Message, ToolCall
 
 Mode = Literal["adaptive", "enabled", "disabled"]
 
@@ -124,9 +124,14 @@ class MiniMaxM3(Family):
         )  # fmt: skip
         messages = conversation.messages
         specs = {spec.name: spec for spec in conversation.tools}
+        known: dict[tuple[str, str], bool] = {}
+
+        def doubtful(call: ToolCall) -> bool:
+            return _ELEMENTS.doubtful(call, specs.get(call.name), known)
+
         for index in w.walk(self, messages, first, tools=conversation.tools):
             if conversation.messages[index].role == "assistant":
-                self._assistant(w, conversation, index, specs)
+                self._assistant(w, conversation, index, doubtful)
             else:
                 minimax.write_given(w, self.turns, conversation.messages, index)
         if not generate:
@@ -137,7 +142,11 @@ class MiniMaxM3(Family):
         return w.done(start="reasoning" if self.thinking == "enabled" else "content")
 
     def _assistant(
-        self, w: Writer, conversation: Conversation, index: int, specs: Mapping[str, ToolSpec]
+        self,
+        w: Writer,
+        conversation: Conversation,
+        index: int,
+        doubtful: Callable[[ToolCall], bool],
     ) -> None:
         given = conversation.messages[index]
         text = plain_text(_SYNTAX, given)
@@ -155,12 +164,11 @@ class MiniMaxM3(Family):
         start = self._think(w, message.reasoning, index)
         w.text(message.text, "written", index)
         _write_calls(w, message, index)
-        doubtful = bool(calls) and _are_doubtful(calls, specs)
         if calls != message.tool_calls:
             message = replace(message, tool_calls=calls)
         check_written(
             w, _SYNTAX, message, index,
-            since=since, tools=conversation.tools, start=start, doubtful=doubtful,
+            since=since, tools=conversation.tools, start=start, doubtful=any(map(doubtful, calls)),
             problem="its arguments would be read as something else: elements have no quotes; "
             "give the tool's schema, or values of the types that it asks for",
         )  # fmt: skip
@@ -186,10 +194,6 @@ def _write_calls(w: Writer, message: Message, index: int) -> None:
         w.put(_ELEMENTS.close, "written", index)
     if message.invalid_tool_calls:
         w.put(invalid_text(message), "written", index)
-
-
-def _are_doubtful(calls: Sequence[ToolCall], specs: Mapping[str, ToolSpec]) -> bool:
-    return any(_ELEMENTS.doubtful(call, specs.get(call.name)) for call in calls)
 
 
 def _without_null(call: ToolCall) -> ToolCall:
