@@ -272,8 +272,7 @@ class Turns:
         key = (role, before)
         frame = frames.get(key) if frames else None
         if frame is None:
-            whole = self._framed(w.specials, key, role, before)
-            frame = self._frames[w.specials][key] = replace(whole, after=())
+            frame = self._framed(w.specials, key, role, before, is_whole=False)
         w.pieces.append((frame.opens, frame.author, message, frame))
 
     def _framed(
@@ -283,13 +282,16 @@ class Turns:
         role: str,
         before: Own = "",
         after: Own = "",
+        *,
+        is_whole: bool = True,
     ) -> Around:
+        """What stands around a text, kept for the next turn that has the same."""
         own: Author = "written" if role == "assistant" else "frame"
         opens = self._opens.get(role) or self.open.replace("{role}", role)
         frame = Around(
             ((opens, "frame"), *_parts(before, own)),
             "written" if role == "assistant" else "given",
-            (*_parts(after, own), *self._ends(role)),
+            (*_parts(after, own), *self._ends(role)) if is_whole else (),
             specials,
         )
         self._frames.setdefault(specials, {})[key] = frame
