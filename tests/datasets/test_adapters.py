@@ -20,7 +20,7 @@ CASES = [
 NAMES = {"nemotron-pt-v1": "nemotron", "verifiers-v1-branch": "verifiers"}
 OWN = {
     *("hermes-fc-v1", "toolace", "toolbench-sft", "glaive-v2", "xlam-60k", "nemotron"),
-    *("swe-smith-xml", "nebius-swe-agent", "bfcl", "api-bank", "verifiers", "art"),
+    *("swe-smith-xml", "nebius-swe-agent", "bfcl", "api-bank", "verifiers", "art", "agentinstruct"),
 }
 
 

@@ -348,13 +348,19 @@ def _read_nebius(row: Row) -> Conversation:
     for step in cast("list[dict[str, Any]]", row["trajectory"]):
         text = str(step.get("text") or "")
         if step["role"] == "system":
-            messages.append(Message.system(str(step.get("system_prompt") or text)))
+            message = Message.system(str(step.get("system_prompt") or text))
         elif step["role"] == "ai":
-            loss = 0.0 if step.get("mask") else 1.0
-            messages.append(Message("assistant", (TextPart(text),) if text else (), loss=loss))
+            message = replace(Message.assistant(text), loss=0.0 if step.get("mask") else 1.0)
         else:
-            messages.append(Message.user(text))
+            message = Message.user(text)
+        dated = {"cutoff_date": step["cutoff_date"]} if step.get("cutoff_date") else {}
+        messages.append(replace(message, metadata=cast("JsonObject", dated)))
     return _conversation(messages, (), _beside(row, "trajectory"))
+
+
+def _is_agentinstruct(row: Row) -> bool:
+    entries = _objects(row.get("conversations"))
+    return bool(entries) and all(entry.keys() == {"from", "loss", "value"} for entry in entries)
 
 
 def _read_bfcl(row: Row) -> Conversation:
@@ -480,6 +486,12 @@ ADAPTERS = (
         _is_nebius,
         _read_nebius,
         ("tool schemas", "which user turns are observations"),
+    ),
+    Adapter(
+        "agentinstruct",
+        _is_agentinstruct,
+        read_unified,
+        ("tool schemas", "calls", "which user turns are observations"),
     ),
     Adapter("bfcl", _has("question", "function"), _read_bfcl, ("results", "call ids")),
     Adapter("api-bank", _has("lines"), _read_api_bank, ("tool schemas", "call ids")),

@@ -38,7 +38,9 @@ def publisher(name: str, make: Maker) -> Callable[[Conversation], tuple[JsonObje
     """
 
     def write(conversation: Conversation) -> tuple[JsonObject, list[str]]:
-        row = conversation.metadata | make(conversation)
+        derived = _DERIVED.get(name, ())
+        beside = {k: v for k, v in conversation.metadata.items() if k not in derived}
+        row = beside | make(conversation)
         try:
             read = adapter_named(name).read(cast("dict[str, Any]", json.loads(dump_json(row))))
         except DataError as error:
@@ -276,11 +278,98 @@ def _toolbench_said(message: Message) -> str:
     return f"\nThought: {thought}\nAction: {call.name}\nAction Input: {written}"
 
 
+def agentinstruct(conversation: Conversation) -> JsonObject:
+    """AgentInstruct: text alone, and whether each answer is trained."""
+    system = _system(conversation)
+    entries: list[JsonValue] = [_turn("system", system) | {"loss": None}] if system else []
+    for message in _spoken(conversation):
+        who = "gpt" if message.role == "assistant" else "human"
+        loss = bool(message.loss) if message.loss in (0.0, 1.0) else None
+        entries.append({"from": who, "loss": loss, "value": _said(message)})
+    return {"conversations": entries}
+
+
+def nemotron(conversation: Conversation) -> JsonObject:
+    """Nemotron's post-training rows: results in the order of their calls, tools in the metadata."""
+    beside = conversation.metadata
+    asked = beside.get("chat_template_kwargs")
+    reasons = any(message.reasoning for message in conversation.messages)
+    if isinstance(asked, dict) and "enable_thinking" in asked:
+        reasons = bool(asked["enable_thinking"])
+    kept = beside.get("metadata")
+    tools = [cast("JsonValue", tool.to_openai()) for tool in conversation.tools]
+    metadata: JsonObject = {"tools": tools} if tools else {}
+    metadata |= kept if isinstance(kept, dict) else {}
+    return {
+        "reasoning": beside.get("reasoning", "on" if reasons else "off"),
+        "messages": [_nemotron_entry(message) for message in conversation.messages],
+        "metadata": dump_json(metadata),
+    }
+
+
+def _nemotron_entry(message: Message) -> JsonValue:
+    calls: list[JsonValue] = [
+        {
+            "id": call.id,
+            "type": "function",
+            "function": {"name": call.name, "arguments": dump_json(call.arguments)},
+        }
+        for call in message.tool_calls
+    ]
+    return {"role": message.role, "content": _said(message), "tool_calls": calls}
+
+
+def swe_smith(conversation: Conversation) -> JsonObject:
+    """SWE-smith's trajectories: calls in SWE-agent's XML, results as a user's turns."""
+    entries: list[JsonValue] = []
+    for message in conversation.messages:
+        if message.role == "tool":
+            entries.append({"role": "user", "content": f"OBSERVATION:\n{message.text}"})
+            continue
+        calls = map(_swe_call, message.tool_calls)
+        said = "\n".join([*filter(None, [_said(message)]), *calls])
+        entries.append({"role": message.role, "content": said})
+    return {"messages": entries}
+
+
+def _swe_call(call: ToolCall) -> str:
+    given = "".join(
+        f"<parameter={key}>{value if isinstance(value, str) else dump_json(value)}</parameter>\n"
+        for key, value in call.arguments.items()
+    )
+    return f"<function={call.name}>\n{given}</function>"
+
+
+def nebius(conversation: Conversation) -> JsonObject:
+    """Nebius' SWE-agent trajectories: text alone, and which answers are masked."""
+    steps: list[JsonValue] = []
+    for message in conversation.messages:
+        is_system = message.role == "system"
+        text = _said(message)
+        steps.append(
+            {
+                "role": {"system": "system", "assistant": "ai"}.get(message.role, "user"),
+                "system_prompt": text if is_system else None,
+                "text": None if is_system else text,
+                "mask": message.role == "assistant" and message.loss == 0,
+                "cutoff_date": message.metadata.get("cutoff_date"),
+            }
+        )
+    return {"trajectory": steps}
+
+
+_DERIVED = {"nemotron": ("chat_template_kwargs",)}
+"""What reading a shape makes of what stands elsewhere in it, and no row of it holds."""
+
 PUBLISHED: dict[str, Maker] = {
     "hermes-fc-v1": hermes,
     "glaive-v2": glaive,
     "xlam-60k": xlam,
     "toolace": toolace,
     "toolbench-sft": toolbench,
+    "agentinstruct": agentinstruct,
+    "nemotron": nemotron,
+    "swe-smith-xml": swe_smith,
+    "nebius-swe-agent": nebius,
 }
 """The shapes that are written here, by the names of their adapters."""
