@@ -37,6 +37,18 @@ def test_head_and_tail_stay_and_the_note_counts_what_does_not() -> None:
     assert 'read_result("c1")' in shown
 
 
+def test_short_lines_stay_whole_at_both_ends() -> None:
+    """A row that is cut may say something else, as a number that lost its first digits."""
+    lines = [f'{{"row": {n}}}' for n in range(10_000, 30_000)]
+
+    shown = head_tail("\n".join(lines), 100).split("\n")
+
+    assert [line for line in shown if line not in lines and "omitted" not in line] == []
+    assert (shown[0], shown[-1]) == (lines[0], lines[-1])
+    head = next(n for n, line in enumerate(shown) if "omitted" in line)
+    assert 1 < head < len(shown) - head
+
+
 def test_an_extract_is_whole_lines_that_fit_the_question_in_their_order() -> None:
     shown = extract(LOG, "Why did the payment fail?", 100)
 

@@ -133,6 +133,8 @@ def _how(name: str) -> str:
 def head_tail(text: str, max_tokens: int, *, name: str = "") -> str:
     """The beginning and the end of a text, two parts to three, and how much is left out between.
 
+    Lines are kept whole where they are short: a line that is cut may say something else.
+
     Args:
         text: The whole.
         max_tokens: The budget, the note included.
@@ -147,9 +149,14 @@ def head_tail(text: str, max_tokens: int, *, name: str = "") -> str:
     note = f"\n[{len(text)} of {len(text)} characters omitted here{_how(name)}]\n"
     keep = max(0, room - len(note))
     head = keep * 2 // 5
-    tail = keep - head
-    note = f"\n[{len(text) - keep} of {len(text)} characters omitted here{_how(name)}]\n"
-    return f"{text[:head]}{note}{text[len(text) - tail :]}"[:room]
+    begin = len(text) - (keep - head)
+    last = text.rfind("\n", head // 2, head + 1)
+    head = head if last < 0 else last
+    first = text.find("\n", begin - 1, begin + (len(text) - begin) // 2)
+    begin = begin if first < 0 else first + 1
+    n_left_out = begin - head
+    note = f"\n[{n_left_out} of {len(text)} characters omitted here{_how(name)}]\n"
+    return f"{text[:head]}{note}{text[begin:]}"[:room]
 
 
 _RECORD = re.compile(r"\n[ \t]*\n")
@@ -221,7 +228,7 @@ def thin_json(text: str, max_tokens: int, *, name: str = "") -> str | None:
         name: What to call `read_result` with.
 
     >>> thin_json(json.dumps(list(range(1000))), 20)
-    '[0, 1, 2, "... 995 of 1000 items omitted ...", 998, 999]'
+    '[0, 1, 2, 3, 4, 5, "... 990 of 1000 items omitted ...", 996, 997, 998, 999]'
     """
     if text.lstrip()[:1] not in ("{", "["):
         return None
