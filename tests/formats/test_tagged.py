@@ -165,14 +165,14 @@ def test_a_string_arrives_while_it_is_written() -> None:
     parser = get_format("qwen3_coder").parser(tools=TOOLS)
     parser.feed("<tool_call>\n<function=note>\n<parameter=body>\n")
 
-    deltas = [parser.feed(chunk) for chunk in ('say "', "hi", "\n", "</para", "graph>\n</")]
+    deltas = [parser.feed(chunk) for chunk in ('say "', "hi", "\n", "</pa", "ge>\n</")]
 
     assert [[getattr(d, "arguments", "") for d in ds] for ds in deltas] == [
         ['say \\"'],
         ["hi"],
         [],
         [],
-        ["\\n</paragraph>"],
+        ["\\n</page>"],
     ]
 
 

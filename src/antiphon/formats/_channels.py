@@ -76,7 +76,7 @@ class ChannelMessages:
         yield from c.space()
         if not (yield from c.take_any(_ENDS)) and not (c.closed and c.pos >= len(c.text)):
             raise c.unexpected(f"{CALL!r} after the arguments")
-        p.call_end(last=True)
+        p.call_end()
 
 
 def release(

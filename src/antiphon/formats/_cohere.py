@@ -1,6 +1,7 @@
 """What Cohere's families with numbered calls have in common: turns, marks, calls and results."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from antiphon.formats._grammar import CallForm, Chars, Node, Rep, Rules, seq
 from antiphon.formats._readers import JsonCalls
@@ -26,17 +27,19 @@ TURNS = Turns(
     ),
     roles=(("system", "SYSTEM"), ("user", "USER"), ("assistant", "CHATBOT"), ("tool", "SYSTEM")),
 )
-_CALLS = JsonCalls(
-    END_ACTION,
+_BARE = JsonCalls(
     name=("tool_name", "name"),
     arguments=("parameters", "arguments"),
     id=("tool_call_id", "id"),
     array=True,
-    next_block=(ACTION,),
+    bare_note="bare_json",
 )
+_CALLS = replace(_BARE, close=END_ACTION, next_block=(ACTION,))
 SYNTAX = Syntax(
     blocks=(Block(ACTION, _CALLS, token=True),),
     thinking=(Thinking(THINK, END_THINK, after_open="", before_close="", after_close=""),),
+    bare=_BARE,
+    doubled=(END_ACTION,),
     ignored=(RESPONSE, END_RESPONSE, TEXT, END_TEXT),
 )
 

@@ -76,6 +76,12 @@ class Cursor:
         self.pos = len(self.text)
         return text
 
+    def give_back(self, text: str) -> None:
+        """Take back text that was consumed last."""
+        self.text = text + self.text[self.pos :]
+        self._origin += self.pos - len(text)
+        self.pos = 0
+
     def peek(self, size: int = 1) -> Reading[str]:
         """The next `size` characters without consuming them; fewer at the end of the text."""
         while len(self.text) - self.pos < size and not self.closed:
@@ -104,6 +110,13 @@ class Cursor:
         self.pos += len(mark)
         return True
 
+    def is_next(self, mark: str) -> Reading[bool]:
+        """Whether `mark` comes next; no mark never does."""
+        if not mark or not (yield from self.take(mark)):
+            return False
+        self.pos -= len(mark)
+        return True
+
     def take_any(self, marks: Iterable[str]) -> Reading[str]:
         """Consume the first of `marks` that comes next; give it back, else ``""``."""
         for mark in marks:
@@ -111,21 +124,25 @@ class Cursor:
                 return mark
         return ""
 
-    def until(self, mark: str, *, limit: int = 512) -> Reading[str]:
+    def until(self, mark: str, *, limit: int = 512, before: tuple[str, ...] = ()) -> Reading[str]:
         """Consume text up to and with `mark`; give back the text before it.
 
         Args:
             mark: What ends the text.
             limit: The longest text, in characters.
+            before: Marks that it must come before.
 
         Raises:
-            Malformed: The mark does not come within `limit` characters.
+            Malformed: The mark does not come within `limit` characters, or behind another one.
         """
         start = 0
         while True:
             end = self.text.find(mark, self.pos + start)
             if 0 <= end <= self.pos + limit:
                 found = self.text[self.pos : end]
+                for other in before:
+                    if other in found:
+                        raise self.malformed(f"{other!r} comes before {mark!r}")
                 self.pos = end + len(mark)
                 return found
             if end >= 0 or len(self.text) - self.pos > limit + len(mark):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from antiphon.formats._cursor import Reading
 from antiphon.formats._grammar import CallForm, Node, Rules, seq
-from antiphon.formats._readers import NamedJson, close_call, read_arguments
+from antiphon.formats._readers import Section, close_call, read_arguments, take_doubled
 from antiphon.formats._render import Writer, inline_reasoning, with_parts
 from antiphon.formats._scan import Block, Parser, Syntax, Thinking
 from antiphon.formats._schema_grammar import arguments_node
@@ -38,8 +38,13 @@ ANSWER = Around((), "written", ((EOS, "written"),), SPECIALS)
 
 
 @dataclass(frozen=True, slots=True)
-class FencedJson:
-    """Reads a call of V3 and R1: its type, its name on a line, its arguments in a JSON fence."""
+class Calls:
+    """A name and the arguments as a JSON object, of V3 and R1 with a type and a fence.
+
+    Either is read in place of the other, with a note."""
+
+    fenced: bool
+    """Whether the family writes the type and the fence."""
 
     @property
     def resync(self) -> tuple[str, ...]:
@@ -49,26 +54,32 @@ class FencedJson:
     def read(self, p: Parser, opened_by: str) -> Reading[None]:
         """See `Reader.read`."""
         c = p.c
-        p.call_begin()
-        yield from c.until(SEP, limit=64)
-        p.call_name((yield from c.until("\n")).strip())
+        if not p.call_in_progress:
+            p.call_begin()
+        yield from take_doubled(p, opened_by)
+        before = (yield from c.until(SEP, before=self.resync)).strip()
+        typed = before == "function" and (yield from c.space()) not in ("{", "`", "")
+        if typed != self.fenced:
+            p.note("missing_type" if self.fenced else "extra_type")
+        name = (yield from c.until("\n", before=self.resync)).strip() if typed else before
+        p.call_name(name, quoted=False)
         fenced = (yield from c.space()) == "`" and (yield from c.take(_FENCE))
         if fenced:
             yield from c.until("\n", limit=20)
-        else:
-            p.note("missing_fence")
+        if fenced != self.fenced:
+            p.note("json_fence" if fenced else "missing_fence")
         yield from read_arguments(p, end=CALL_END)
         if fenced and (yield from c.space()) == "`":
             yield from c.take(_FENCE)
-        yield from close_call(p, CALL_END)
+        yield from close_call(p, CALL_END, others=(CALL, CALLS_END))
         p.call_end()
 
 
-FENCED = FencedJson()
-NAMED = NamedJson(SEP, close=CALL_END, next_block=(CALL, CALLS_END))
+FENCED = Calls(fenced=True)
+NAMED = Calls(fenced=False)
 
 
-def syntax(reader: FencedJson | NamedJson, *, space: str = "") -> Syntax:
+def syntax(reader: Calls, *, space: str = "") -> Syntax:
     """The table of a family whose calls that reader reads.
 
     Args:
@@ -76,9 +87,13 @@ def syntax(reader: FencedJson | NamedJson, *, space: str = "") -> Syntax:
         space: What stands inside the reasoning marks.
     """
     return Syntax(
-        blocks=(Block(CALL, reader, token=True),),
+        blocks=(
+            Block(CALL, reader, token=True),
+            Block(CALLS, Section(CALL, CALLS_END, reader), token=True),
+        ),
         thinking=(Thinking(after_open=space, before_close=space, after_close=space + space),),
-        ignored=(CALLS, CALLS_END),
+        doubled=(CALL_END,),
+        ignored=(CALLS_END,),
     )
 
 

@@ -11,6 +11,7 @@ from antiphon.messages import Message, ToolSpec, dump_json
 
 TOKEN = "｜DSML｜"
 END = "<｜end▁of▁sentence｜>"
+_BLOCKS = ("function_calls", "tool_calls", "calls", "toolcalls", "tool")
 SPECIALS = frozenset(
     {
         "<｜begin▁of▁sentence｜>", END, "<｜User｜>", "<｜Assistant｜>", "<think>", "</think>",
@@ -42,23 +43,22 @@ def tags(block: str, *, space: str = "") -> Tagged:
     )
 
 
-def syntax(of: Tagged, *, others: Sequence[str] = ()) -> Syntax:
-    """The table that the parser runs on.
-
-    Args:
-        of: The family's tags.
-        others: Names that models give the block, too.
-    """
-    lead = of.open.partition(TOKEN)[0] + TOKEN
-    ignored = [f"{start}{name}>" for name in others for start in (lead, "</" + TOKEN)]
+def syntax(of: Tagged) -> Syntax:
+    """The table that the parser runs on: the family's tags, and the names and the spacing that
+    models give them, too."""
+    invoke = of.call.partition(" name=")[0]
+    space = "" if invoke.startswith(f"<{TOKEN} ") else " "
+    otherwise = tags("tool_calls", space=space)  # as the versions before and after it write a call
+    blocks = (f"{tag}{TOKEN}{gap}{n}>" for n in _BLOCKS for tag in ("<", "</") for gap in ("", " "))
     return Syntax(
         blocks=(
             Block(of.open.strip(), of, before="\n\n"),
-            Block(of.call.partition(" name=")[0], of, before="\n\n"),
+            Block(invoke, of, before="\n\n"),
+            Block(f"<{TOKEN}{space}invoke", otherwise, before="\n\n"),
         ),
         thinking=(Thinking(after_open="", before_close="", after_close=""),),
         doubled=(of.close,),
-        ignored=tuple(ignored),
+        ignored=tuple(mark for mark in blocks if mark not in (of.open.strip(), of.close)),
     )
 
 

@@ -74,15 +74,15 @@ class Elements:
         while True:
             yield from self._call(p)
             if not inside:
-                p.call_end(last=True)
+                p.call_end()
                 return
             yield from c.space()
             if (yield from c.take(self.close)):
-                p.call_end(last=True)
+                p.call_end()
                 return
             if c.closed and c.pos >= len(c.text):
                 p.note("missing_end")
-                p.call_end(last=True)
+                p.call_end()
                 return
             if not (yield from c.take(self.call)):
                 raise c.unexpected(repr(self.close))
@@ -93,7 +93,7 @@ class Elements:
         c = p.c
         found = attributes((yield from c.until(">")))
         name = found.get("name", found.get("", ""))
-        p.call_name(name)
+        p.call_name(name, quoted=False)
         spec = p.spec(name)
         schema: Any = spec.parameters if spec else {}
         p.call_arguments("{")
@@ -105,11 +105,12 @@ class Elements:
     ) -> Reading[None]:
         """The fields of an object, up to and with the closing tag of `tag`."""
         c = p.c
-        is_first = True
+        seen: list[str] = []
         while True:
             ch = yield from c.space()
             if not (yield from c.take(self.lead)):
                 if not ch and tag == "invoke":
+                    p.call_cut(seen)
                     p.note("missing_end")
                     return
                 raise c.unexpected(repr(self.lead + f"</{tag}>"))
@@ -118,8 +119,8 @@ class Elements:
             if not (yield from c.take("<")):
                 raise c.unexpected("a tag")
             key = yield from c.until(">")
-            p.call_arguments(f"{'' if is_first else ', '}{dump_json(key)}: ")
-            is_first = False
+            p.call_arguments(f"{', ' if seen else ''}{dump_json(key)}: ")
+            seen.append(key)
             yield from self._value(p, _field(schema, key, spec), spec, key, depth=depth)
 
     def _value(

@@ -16,8 +16,8 @@ from typing import Any, cast
 
 from antiphon.formats._cursor import Reading
 from antiphon.formats._members import is_bare_key, read_members
-from antiphon.formats._readers import close_call
-from antiphon.formats._scan import Parser
+from antiphon.formats._readers import close_call, take_doubled
+from antiphon.formats._scan import Block, Parser
 from antiphon.formats._values import Dialect
 from antiphon.messages import JsonValue, ToolSpec
 
@@ -25,6 +25,7 @@ QUOTE = '<|"|>'
 CALL, CALL_END = "<|tool_call>", "<tool_call|>"
 RESULT, RESULT_END = "<|tool_response>", "<tool_response|>"
 OBJECTS = Dialect(delimiter=QUOTE, bare_keys=True)
+_WORD = "call:"
 _NAME = re.compile(r"[^\s{(<]+")
 _STANDARD = {"description", "type", "properties", "required", "nullable"}
 
@@ -48,10 +49,15 @@ class GemmaCalls:
     def read(self, p: Parser, opened_by: str) -> Reading[None]:
         """See `Reader.read`."""
         c = p.c
-        p.call_begin()
-        yield from c.space()
-        if not (yield from c.take("call:")):
-            p.note("missing_word")
+        if not p.call_in_progress:
+            p.call_begin()
+        if opened_by == _WORD:
+            p.note("missing_open")
+        else:
+            yield from take_doubled(p, opened_by)
+            yield from c.space()
+            if not (yield from c.take(_WORD)):
+                p.note("missing_word")
         parts: list[str] = []
         while True:
             found = _NAME.match(c.text, c.pos)
@@ -63,6 +69,11 @@ class GemmaCalls:
             yield
         p.call_name("".join(parts))
         bracket = yield from c.space()
+        if (yield from c.is_next(self.close)):
+            p.note("no_arguments")
+            yield from close_call(p, self.close)
+            p.call_end()
+            return
         if bracket not in ("{", "("):
             raise c.unexpected("'{' after the name of a call")
         if bracket == "(":
@@ -72,8 +83,13 @@ class GemmaCalls:
             c, p.call_arguments, p.note,
             dialect=self.dialect, sign=":", close="}" if bracket == "{" else ")",
         )  # fmt: skip
-        yield from close_call(p, self.close)
-        p.call_end(last=True)
+        yield from close_call(p, self.close, others=(self.call, RESULT))
+        p.call_end()
+
+
+def blocks(reader: GemmaCalls) -> tuple[Block, ...]:
+    """The regions that hold calls: behind the family's mark, and where it was left out."""
+    return Block(reader.call, reader, token=True), Block(_WORD, reader, lost=True)
 
 
 def by_key(items: Mapping[str, Any]) -> list[tuple[str, Any]]:

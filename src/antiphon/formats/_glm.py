@@ -65,7 +65,7 @@ class LineCalls:
         c.pos = found.end()
         p.call_name(found[1])
         yield from read_arguments(p)
-        p.call_end(last=True)
+        p.call_end()
 
 
 SYNTAX = Syntax(

@@ -11,7 +11,7 @@ from typing import cast
 from antiphon.formats._cursor import Reading
 from antiphon.formats._grammar import Node, Rules, seq
 from antiphon.formats._members import is_bare_key, read_members
-from antiphon.formats._readers import JsonCalls
+from antiphon.formats._readers import JsonCalls, close_call, take_doubled
 from antiphon.formats._render import Writer
 from antiphon.formats._scan import NotACall, Parser
 from antiphon.formats._spelled_grammar import Spelling, quoted, spelled_arguments
@@ -32,6 +32,8 @@ class PythonCalls:
     """Whether they stand one a line, without brackets."""
     stops: tuple[str, ...] = ()
     """Marks at which content goes on after a malformed call, besides `close`."""
+    bare_note: str = ""
+    """What to note when this reads calls that lost their marks."""
 
     @property
     def resync(self) -> tuple[str, ...]:
@@ -46,7 +48,10 @@ class PythonCalls:
         if not p.call_in_progress:
             p.call_begin()
         in_list = opened_by == "["
-        if not in_list:
+        if in_list:
+            p.note_if(self.bare_note)
+        else:
+            yield from take_doubled(p, opened_by)
             in_list = (yield from c.space()) == "["
             if in_list and "{" in (yield from c.peek(3)):
                 p.note("json_calls")
@@ -69,7 +74,7 @@ class PythonCalls:
             p.call_end()
             p.call_begin()
         yield from self._closing(p)
-        p.call_end(last=True)
+        p.call_end()
 
     def _call(self, p: Parser) -> Reading[None]:
         c = p.c
@@ -110,15 +115,8 @@ class PythonCalls:
         raise c.unexpected("',' or ']' after a call")
 
     def _closing(self, p: Parser) -> Reading[None]:
-        c = p.c
-        if not self.close or p.without_marks:
-            return
-        yield from c.space()
-        if (yield from c.take(self.close)):
-            return
-        if not c.closed or c.pos < len(c.text):
-            raise c.unexpected(f"{self.close!r} after the call")
-        p.note("missing_end")
+        if self.close and not p.without_marks:
+            yield from close_call(p, self.close, others=self.stops)
 
 
 _REST = re.compile(r"[\w.-]+")

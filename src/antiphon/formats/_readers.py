@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from antiphon.formats._cursor import Reading
 from antiphon.formats._scan import NotACall, Parser
+from antiphon.formats._syntax import Reader
 from antiphon.formats._values import JSON, convert, read_string, read_value
 
 _FENCE = "```"
@@ -72,7 +73,7 @@ class JsonCalls:
             p.call_end()
             p.call_begin()
         yield from self._closing(p, fenced)
-        p.call_end(last=True)
+        p.call_end()
 
     def _opening(self, p: Parser, opened_by: str) -> Reading[tuple[bool, str]]:
         """Skip a doubled mark and a fence; whether there is one, and the character behind."""
@@ -110,6 +111,10 @@ class JsonCalls:
             c.pos += 1
             ch = yield from c.space()
         if not in_array:
+            if ch == ",":
+                p.note("trailing_comma")
+                c.pos += 1
+                ch = yield from c.space()
             if ch == "{" and not self.several:
                 p.note("several_objects")
             return ch == "{", False
@@ -139,13 +144,7 @@ class JsonCalls:
                 yield from c.take(_FENCE)
         if not self.close or p.without_marks:
             return
-        yield from c.space()
-        if (yield from c.take(self.close)):
-            return
-        if c.closed and c.pos >= len(c.text):
-            p.note("missing_end")
-            return
-        raise c.unexpected(f"{self.close!r} after the call")
+        yield from close_call(p, self.close, others=self.next_block)
 
     def _object(self, p: Parser) -> Reading[None]:
         """One call object; the engine checks that it has what a call needs."""
@@ -213,7 +212,10 @@ def read_arguments(p: Parser, *, end: str = "") -> Reading[None]:
     """Read an arguments object, or what models write in its place."""
     c = p.c
     ch = yield from c.space()
-    if ch == "{":
+    if (yield from c.is_next(end)):
+        p.note("no_arguments")
+        p.call_arguments("{}")
+    elif ch == "{":
         yield from read_value(c, p.call_arguments, p.note, dialect=JSON, end=end)
     elif ch and ch in "\"'":
         p.note("string_arguments")
@@ -254,19 +256,58 @@ class NamedJson:
     def read(self, p: Parser, opened_by: str) -> Reading[None]:
         """See `Reader.read`."""
         c = p.c
-        p.call_begin()
-        name, id = self.name((yield from c.until(self.separator)))
+        if not p.call_in_progress:
+            p.call_begin()
+        yield from take_doubled(p, opened_by)
+        before = tuple(m for m in self.resync if m != self.separator)
+        name, id = self.name((yield from c.until(self.separator, before=before)))
         if self.separator == "{":
             c.pos -= 1
-        p.call_name(name, id=id)
+        p.call_name(name, id=id, quoted=False)
         yield from read_arguments(p, end=self.close)
         if self.close:
-            yield from close_call(p, self.close)
-        p.call_end(last=True)
+            yield from close_call(p, self.close, others=self.next_block)
+        p.call_end()
 
 
-def close_call(p: Parser, mark: str) -> Reading[None]:
-    """Take the closing mark of a call; missing only at the end of the text."""
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section of calls that have marks of their own; a first one without it is read, too."""
+
+    call: str
+    """The mark before a call."""
+    close: str
+    """The mark that ends the section."""
+    reader: Reader
+    """What reads a call."""
+
+    @property
+    def resync(self) -> tuple[str, ...]:
+        """See `Reader.resync`."""
+        return (self.close, self.call)
+
+    def read(self, p: Parser, opened_by: str) -> Reading[None]:
+        """See `Reader.read`."""
+        c = p.c
+        ch = yield from c.space()
+        if not ch:
+            return
+        for mark in (*self.resync, opened_by):
+            if (yield from c.is_next(mark)):
+                return
+        p.call_begin()
+        p.note("missing_open")
+        yield from self.reader.read(p, "")
+
+
+def take_doubled(p: Parser, mark: str) -> Reading[None]:
+    """Take an opening mark where it stands again."""
+    while mark and (yield from p.c.take(mark)):
+        p.note("doubled_tag")
+
+
+def close_call(p: Parser, mark: str, *, others: tuple[str, ...] = ()) -> Reading[None]:
+    """Take the closing mark of a call; missing only at the end of the text, or before others."""
     c = p.c
     while (yield from c.space()) == "}":
         p.note("extra_bracket")
@@ -276,4 +317,8 @@ def close_call(p: Parser, mark: str) -> Reading[None]:
     if c.closed and c.pos >= len(c.text):
         p.note("missing_end")
         return
-    raise c.unexpected(f"{mark!r} after the arguments")
+    for other in others:
+        if (yield from c.is_next(other)):
+            p.note("missing_close")
+            return
+    raise c.unexpected(f"{mark!r} after the call")

@@ -9,8 +9,10 @@ It knows no family and no argument syntax.  Cost is linear in the text.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 from antiphon.errors import UsageError
 from antiphon.formats._cursor import Cursor, Malformed, Reading
@@ -25,6 +27,7 @@ from antiphon.formats._syntax import (
 )
 from antiphon.formats._syntax import Block as Block  # families take their tables' parts from here
 from antiphon.formats._types import Start
+from antiphon.formats._values import tail
 from antiphon.messages import (
     Delta,
     InvalidToolCall,
@@ -98,7 +101,6 @@ class Parser:
         self._early_notes: list[str] = []
         self._bare_reading = False
         self._space = ""
-        self._block_is_read = False
         self._out: list[Delta] = []
         self._done = False
         self._run = self._message(start)
@@ -232,18 +234,31 @@ class Parser:
         if not self.c.keeping:
             self.c.keep(self.c.pos)
         self._call = _Call(self._n_calls, tentative)
-        self._block_is_read = False
         notes, self._early_notes = self._early_notes, []
         for repair in notes:
             self.note(repair)
 
-    def call_name(self, name: str, *, id: str = "") -> None:
-        """The name of the call being read; sent before its arguments."""
+    def call_name(self, name: str, *, id: str = "", quoted: bool = True) -> None:
+        """The name of the call being read; sent before its arguments.
+
+        Args:
+            name: The name.
+            id: The call's id, where it is known with the name.
+            quoted: Whether it is in quotes or of a name's letters only; otherwise markup in it
+                shows that a mark behind it is missing.
+
+        Raises:
+            Malformed: It is no name, or the second one.
+        """
         call = self._current()
         if not name:
             raise self.c.malformed("the call has no name")
+        if call.name not in ("", name):
+            raise self.c.malformed("the call has two names")
         if call.tentative and self.tools and name not in self.tools:
             raise NotACall("no tool of that name")
+        if not quoted and holds_markup(name) and name not in self.tools:
+            raise self.c.malformed(f"{name[:40]!r} is no name of a tool")
         call.name = name
         if id:
             call.id = id
@@ -259,29 +274,43 @@ class Parser:
         if call.tentative and call.name:
             call.tentative = False
 
-    def call_end(self, *, last: bool = False) -> None:
-        """The call is complete.
-
-        Args:
-            last: Whether its block has been read to the end, too.
-
-        Raises:
-            Malformed: Its arguments are no JSON object, or it has no name.
-        """
+    def call_end(self) -> None:
+        """The call is complete, and an invalid one if it has no name or no object of arguments."""
         call = self._current()
-        self._block_is_read = last
         if call.tentative:
             raise NotACall("a name without arguments")
-        if not call.name:
-            raise self.c.malformed("the call has no name")
-        if not call.arguments:
-            self.call_arguments("{}")
-        arguments = _load("".join(call.arguments))
+        try:
+            if not call.name:
+                raise self.c.malformed("the call has no name")
+            if not call.arguments:
+                self.call_arguments("{}")
+            arguments, keys_repeat = _load("".join(call.arguments))
+            if keys_repeat:
+                self.note("repeated_key")
+        except Malformed as error:
+            self._refuse(call, error)
+            return
         self._send(call)
         self._calls.append(
             ToolCall(call.name, arguments, call.id, self.c.kept(), tuple(call.repairs))
         )
         self._call_over()
+
+    def call_cut(self, keys: Sequence[str]) -> None:
+        """The call stops where it could go on.
+
+        Args:
+            keys: The arguments that it has.
+
+        Raises:
+            Malformed: Its tool asks for more, or it is not known what the tool asks for and there
+                is none.
+        """
+        spec = self.tools.get(self._current().name)
+        required: Sequence[str] = spec.parameters.get("required") or () if spec else ()
+        takes_none = spec is not None and not spec.parameters.get("properties")
+        if set(required) - set(keys) or not (keys or takes_none):
+            raise self.c.malformed("the call stops before it has all its arguments")
 
     @property
     def call_in_progress(self) -> bool:
@@ -441,9 +470,11 @@ class Parser:
         """Skip to where content goes on; what was skipped is an invalid call."""
         if self._call is None:
             self.call_begin()
-        call = self._current()
-        if not self._block_is_read:
-            yield from self._skip(reader.resync)
+        yield from self._skip(reader.resync)
+        self._refuse(self._current(), error)
+
+    def _refuse(self, call: _Call, error: Malformed) -> None:
+        """What was read of a call is an invalid one."""
         self._send(call)
         self._invalid.append(InvalidToolCall(self.c.kept(), str(error), call.name, call.id))
         self._call_over()
@@ -472,7 +503,7 @@ class Parser:
         c = self.c
         yield from self._drop(thinking.after_open)
         search, prefixes, longest = reasoning_table(self._syntax, thinking, self.strict)
-        at_line_start = True
+        at_line_start, is_drafted = True, False
         while True:
             match = search.search(c.text, c.pos)
             if match is None:
@@ -502,11 +533,37 @@ class Parser:
                 if not thinking.call_ends_it:
                     self._early_notes.append("unclosed_reasoning")
                 return
+            c.pos = match.start()
+            if not is_drafted and (yield from self._call_in_mid_line(thinking)):
+                self._early_notes.append("unclosed_reasoning")
+                return
+            is_drafted = True
             self.think(found)
-            c.pos = match.end()
+            c.pos += len(found)
             at_line_start = False
         yield from self._drop(thinking.after_close)
         self._line_start = True
+
+    def _call_in_mid_line(self, thinking: Thinking) -> Reading[bool]:
+        """Whether the mark at the position, in the middle of a line of reasoning, opens a call.
+
+        It does where reasoning is not closed behind it and what it opens can be read; a call that
+        is only considered is closed in time.  What comes is held back until that is known.
+        """
+        c, held = self.c, list[str]()
+        while not (is_closed := thinking.close in c.text[c.pos :]) and not c.closed:
+            safe = len(c.text) - tail(c.text, c.pos, thinking.close)
+            held.append(c.text[c.pos : safe])
+            c.pos = safe
+            yield
+        c.give_back("".join(held))
+        if is_closed:
+            return False
+        rest = Parser(self._syntax, tools=tuple(self.tools.values()))
+        rest.feed(c.text)
+        rest.finish()
+        names = {call.name for call in rest.message.tool_calls}
+        return bool(names) and (not self.tools or names <= self.tools.keys())
 
     def _drop(self, space: str) -> Reading[None]:
         for ch in space:
@@ -514,9 +571,26 @@ class Parser:
                 return
 
 
-def _load(text: str) -> JsonObject:
+_MARKUP = re.compile(r"[<>{}\n]")
+
+
+def holds_markup(name: str) -> bool:
+    """Whether a name holds what shows that a mark around it is missing."""
+    return _MARKUP.search(name) is not None
+
+
+def _load(text: str) -> tuple[JsonObject, bool]:
+    """An object from its JSON text, and whether any key in it stands twice."""
+    repeated: list[str] = []
+
+    def object_of(members: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(members)
+        if len(found) < len(members):
+            repeated.append("")
+        return found
+
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=object_of)
     except (ValueError, RecursionError) as error:
         raise Malformed(f"the arguments are not JSON: {error}") from error
     if not isinstance(value, dict):
@@ -526,4 +600,4 @@ def _load(text: str) -> JsonObject:
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError as error:
             raise Malformed("the arguments hold half of a surrogate pair") from error
-    return value  # pyright: ignore[reportUnknownVariableType]  # json gives Any
+    return cast("JsonObject", value), bool(repeated)

@@ -34,7 +34,7 @@ from antiphon.formats._render import (
     only_calls,
     plain_text,
 )
-from antiphon.formats._scan import Parser, Syntax
+from antiphon.formats._scan import Parser, Syntax, holds_markup
 from antiphon.formats._types import Start
 from antiphon.formats._typing import ALL, json_of, kind_of, kinds, parameter
 from antiphon.formats._value_end import ValueEnd, attributes, key_of
@@ -44,6 +44,7 @@ from antiphon.messages import Conversation, JsonValue, Message, ToolCall, ToolSp
 _STRING = frozenset({"string"})
 _OTHERS = ALL - _STRING
 _NONE: frozenset[str] = frozenset()
+_WRITTEN_FEED = "written_line_feed"
 _PLAIN_KEY = re.compile(r"[A-Za-z_][\w.-]*")
 _MARKUP = re.compile(r"[<&\n]")
 _MAY_BE_JSON = re.compile(r"""\s*(?:["'\[{(]|-?[0-9.]|[tfnTFN])""")
@@ -116,15 +117,15 @@ class Tagged:
         while True:
             yield from self._call(p, marks)
             if not marks.close or not inside:
-                p.call_end(last=True)
+                p.call_end()
                 return
-            ch = yield from c.space()
+            ch = yield from _space(p)
             if (yield from c.take(marks.close)):
-                p.call_end(last=True)
+                p.call_end()
                 return
-            if not ch:
-                p.note("missing_end")
-                p.call_end(last=True)
+            if not ch or (yield from c.is_next(marks.open)):
+                p.note("missing_close" if ch else "missing_end")
+                p.call_end()
                 return
             if not marks.call or not (yield from c.take(marks.call)):
                 raise c.unexpected(repr(marks.close))
@@ -155,21 +156,26 @@ class Tagged:
         """A call from its name on, up to and with its closing mark."""
         c = p.c
         name = yield from self._name(p, marks)
-        p.call_name(name)
+        p.call_name(name, quoted=False)
         spec = p.spec(name)
         seen: list[str] = []
         while True:
-            ch = yield from c.space()
+            ch = yield from _space(p)
             if (yield from c.take(marks.key)):
                 yield from self._argument(p, marks, spec, seen)
             elif marks.call_close and (yield from c.take(marks.call_close)):
                 break
             elif not ch:
-                if not seen and not p.has_arguments:
-                    raise Cut(f"the text ends at character {c.offset}, inside a call")
+                if not p.has_arguments or "" not in seen:
+                    p.call_cut(seen)
                 p.note("missing_end")
                 break
-            elif marks.close and (yield from c.peek(len(marks.close))) == marks.close:
+            elif not seen and marks.call and (yield from c.take(marks.call)):
+                p.note("doubled_tag")
+                p.call_name((yield from self._name(p, marks)), quoted=False)
+            elif mark := (yield from _over(p, marks)):
+                if mark != marks.close:
+                    p.call_cut(seen)
                 p.note_if("missing_close" if marks.call_close else "")
                 break
             elif self.json[0] and not seen and (yield from c.take(self.json[0])):
@@ -191,8 +197,12 @@ class Tagged:
     def _name(self, p: Parser, marks: "_Marks") -> Reading[str]:
         c = p.c
         if not marks.named:
-            return (yield from _upto(p, marks.name_ends)).strip()
-        found = attributes((yield from c.until(marks.named)))
+            name = (yield from _upto(p, marks.name_ends)).strip()
+            while name.endswith("\\n"):
+                p.note(_WRITTEN_FEED)
+                name = name.removesuffix("\\n").rstrip()
+            return name
+        found = attributes((yield from c.until(marks.named, before=marks.inner)))
         name = found.get("", found.get("name", found.get("tool", "")))
         return html_unescape(name) if self.escapes else name
 
@@ -200,17 +210,22 @@ class Tagged:
         self, p: Parser, marks: "_Marks", spec: ToolSpec | None, seen: list[str]
     ) -> Reading[None]:
         c = p.c
-        found = attributes((yield from c.until(marks.keyed)))
+        tag = yield from _upto(p, marks.key_ends, or_end=False)
+        if not (yield from c.take(marks.keyed)):
+            p.note("missing_tag")
+        found = attributes(tag)
         key = key_of(found)
         if key is None:
             raise c.malformed("an argument has no key")
         key = html_unescape(key) if self.escapes else key
+        if holds_markup(key) and parameter(spec, key) is None:
+            raise c.malformed(f"{key[:40]!r} is no key")
         if key in seen:
             p.note("repeated_key")
         p.call_arguments(f"{', ' if seen else '{'}{dump_json(key)}: ")
         seen.append(key)
         if marks.value:
-            yield from c.space()
+            yield from _space(p)
             if not (yield from c.take(marks.value)):
                 p.note("missing_tag")
         allowed = self._allowed(found, spec, key)
@@ -226,19 +241,18 @@ class Tagged:
 
         if allowed == _STRING:
             p.call_arguments('"')
-            closed = yield from end.read(c, lambda text: p.call_arguments(escape(text)), lacks)
+            slip = yield from end.read(c, lambda text: p.call_arguments(escape(text)), lacks)
             p.call_arguments('"')
         elif end is marks.end and (yield from _begins_json(c, allowed)):
             yield from read_value(
                 c, p.call_arguments, p.note, dialect=self.dialect, end=end.close.strip()
             )
-            closed = yield from end.taken(c)
+            slip = yield from end.taken(c)
         else:
             pieces: list[str] = []
-            closed = yield from end.read(c, pieces.append, lacks)
+            slip = yield from end.read(c, pieces.append, lacks)
             p.call_arguments(json_of("".join(pieces), allowed, p.note, dialect=self.dialect))
-        if not closed:
-            p.note("missing_close")
+        p.note_if(slip)
 
     def _allowed(self, found: Mapping[str, str], spec: ToolSpec | None, key: str) -> frozenset[str]:
         """The types that a value may have; empty where nothing tells."""
@@ -395,6 +409,24 @@ def _begins_json(c: Cursor, allowed: frozenset[str]) -> Reading[bool]:
     return {"{": "object", "[": "array"}.get((yield from c.peek())) in allowed
 
 
+def _over(p: Parser, marks: "_Marks") -> Reading[str]:
+    """The mark that comes next if a block ends with it, or another one or another call begins."""
+    for mark in (marks.close, marks.open, marks.call):
+        if (yield from p.c.is_next(mark)):
+            return mark
+    return ""
+
+
+def _space(p: Parser) -> Reading[str]:
+    """Consume the space between marks, also where a model wrote out the escape of a line feed; the
+    character behind it."""
+    ch = yield from p.c.space()
+    while ch == "\\" and (yield from p.c.take("\\n")):
+        p.note(_WRITTEN_FEED)
+        ch = yield from p.c.space()
+    return ch
+
+
 def stem(mark: str) -> str:
     """A tag's beginning, before its attributes.
 
@@ -413,14 +445,18 @@ def tag_end(text: str) -> str:
     return text.strip().rpartition('"')[2].strip()
 
 
-def _upto(p: Parser, ends: tuple[str, ...], *, limit: int = 256) -> Reading[str]:
-    """The text up to one of some marks, which stays."""
+def _upto(
+    p: Parser, ends: tuple[str, ...], *, limit: int = 256, or_end: bool = True
+) -> Reading[str]:
+    """The text up to one of some marks, which stays, or to the end of the text."""
     c = p.c
     while True:
         found = [at for end in ends if (at := c.text.find(end, c.pos)) >= 0]
         size = (min(found) if found else len(c.text)) - c.pos
         if size > limit:
             raise c.malformed(f"no end of the name within {limit} characters")
+        if c.closed and not found and not or_end:
+            raise Cut(f"the text ends before {ends[0]!r}")
         if found or c.closed:
             text = c.text[c.pos : c.pos + size]
             c.pos += size
@@ -440,6 +476,7 @@ class _Marks:
     call_close: str
     key: str
     keyed: str
+    key_ends: tuple[str, ...]
     value: str
     value_close: str
     end: ValueEnd
@@ -461,6 +498,7 @@ def _marks(tags: Tagged) -> _Marks:
         return ValueEnd(
             close=mark,
             padded=tags.value_close.startswith("\n"),
+            spaced=tags.value_close.endswith("\n"),
             key=key,
             keyed=keyed,
             over=over,
@@ -473,10 +511,11 @@ def _marks(tags: Tagged) -> _Marks:
         close=close,
         call=call,
         named=tag_end(tags.named) if call or tags.named.strip() else "",
-        name_ends=tuple(m for m in ("\n", key, over) if m),
+        name_ends=tuple(m for m in ("\n", key, over, open) if m),
         call_close=call_close,
         key=key,
         keyed=keyed,
+        key_ends=tuple(m for m in (keyed, tags.value.strip()) if m),
         value=tags.value.strip(),
         value_close=value_close,
         end=end(value_close),

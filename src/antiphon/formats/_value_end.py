@@ -13,8 +13,9 @@ from antiphon.formats._cursor import Cursor, Cut, Reading
 
 Emit = Callable[[str], None]
 
-_SPACE = re.compile(r"[ \t\r\n]*")
+_SPACE = re.compile(r"(?:[ \t\r\n]|\\n)*")  # and a line feed that a model wrote as two characters
 _ATTRIBUTE = re.compile(r"""\s*([\w:-]+)\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+)""")
+_LONGER = 12  # characters that a misspelt tag may have behind its beginning
 _KEY_LIMIT = 256  # characters of a tag's inside
 
 
@@ -28,6 +29,8 @@ def attributes(text: str) -> Mapping[str, str]:
     if bare.startswith("="):
         return {"": bare[1:].strip().strip("\"'")}
     found = {name: value.strip("\"'") for name, value in _ATTRIBUTE.findall(bare)}
+    if found and "<" in _ATTRIBUTE.sub("", bare):
+        return {}  # the tag's end is missing, and a value stands among its attributes
     return found or {"": bare}
 
 
@@ -44,6 +47,9 @@ class ValueEnd:
     """The mark that closes the value."""
     padded: bool
     """Whether one line feed before a mark is the family's."""
+    spaced: bool
+    """Whether the family writes a line feed between its marks: where a value's closing mark is
+    missing, one line feed before the next mark is not the value's."""
     key: str
     """The mark before the next key."""
     keyed: str
@@ -56,17 +62,26 @@ class ValueEnd:
     """Marks that may open the next call."""
     _search: re.Pattern[str] = field(init=False, repr=False, compare=False)
     _prefixes: frozenset[str] = field(init=False, repr=False, compare=False)
+    _unfinished: re.Pattern[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         plain = tuple(m for m in (self.close, self.key, self.over) if m)
-        forms = {*plain, *("\n" + m for m in plain)} if self.padded else set(plain)
+        led = plain if self.padded else plain[1:] if self.spaced else ()
+        forms = {*plain, *("\n" + m for m in led)}
         by_length = sorted(forms, key=len, reverse=True)
-        search = re.compile("|".join(map(re.escape, by_length)))
+        patterns = list(map(re.escape, by_length))
+        misspelt = _misspelt(self.close)
+        feed = "\n?" if self.padded else ""
+        if misspelt:
+            patterns.append(f"{feed}(?!{re.escape(self.close)}){misspelt}>")
+        search = re.compile("|".join(patterns))
         prefixes = frozenset(form[:i] for form in forms for i in range(1, len(form)))
         object.__setattr__(self, "_search", search)
         object.__setattr__(self, "_prefixes", prefixes)
+        unfinished = re.compile(rf"{feed}{misspelt}\Z" if misspelt else r"(?!)")
+        object.__setattr__(self, "_unfinished", unfinished)
 
-    def read(self, c: Cursor, emit: Emit, is_key: Callable[[str], bool]) -> Reading[bool]:
+    def read(self, c: Cursor, emit: Emit, is_key: Callable[[str], bool]) -> Reading[str]:
         """Emit a value as it arrives, and consume its closing mark.
 
         Args:
@@ -75,7 +90,7 @@ class ValueEnd:
             is_key: Whether a key is one that the tool has and the call lacks.
 
         Returns:
-            Whether the closing mark was there.
+            What was wrong with the closing mark; ``""`` where it was right.
 
         Raises:
             Cut: The text ends inside the value.
@@ -92,32 +107,36 @@ class ValueEnd:
                 yield
                 continue
             found = match.group()
-            mark = found.lstrip("\n") if self.padded else found
+            mark = found.removeprefix("\n")
             if mark == self.close:
                 if (yield from self._goes_on(c, len(found))):
                     c.pos += len(found)
-                    return True
+                    return ""
             elif mark == self.over:
                 if (yield from self._is_over(c, len(found))):
-                    return False
-            elif (yield from self._is_key(c, len(found), is_key)):
-                return False
+                    return "missing_close"
+            elif mark == self.key:
+                if (yield from self._is_key(c, len(found), is_key)):
+                    return "missing_close"
+            elif (yield from _follows(c, len(found), (self.key, self.over, self.block))):
+                c.pos += len(found)
+                return "misspelt_tag"
             emit(found)
             c.pos += len(found)
 
-    def taken(self, c: Cursor) -> Reading[bool]:
-        """Consume the closing mark behind a value that ended by itself; whether it was there.
+    def taken(self, c: Cursor) -> Reading[str]:
+        """Consume the closing mark behind a value that ended by itself; what was wrong with it.
 
         Raises:
             Malformed: Neither it nor another mark of the call follows.
         """
         if not (yield from c.space()):
-            return False
-        if (yield from c.take(self.close.strip())):
-            return True
+            return "missing_close"
+        if (yield from c.take(self.close)):
+            return ""
         for mark in (self.key, self.over, self.block):
-            if mark and (yield from c.peek(len(mark))) == mark:
-                return False
+            if (yield from c.is_next(mark)):
+                return "missing_close"
         raise c.unexpected(repr(self.close))
 
     def _held(self, text: str, start: int) -> int:
@@ -125,11 +144,13 @@ class ValueEnd:
         for size in range(min(longest, len(text) - start), 0, -1):
             if text[len(text) - size :] in self._prefixes:
                 return size
-        return 0
+        unfinished = self._unfinished.search(text, max(start, len(text) - longest - _LONGER))
+        return len(text) - unfinished.start() if unfinished else 0
 
     def _goes_on(self, c: Cursor, size: int) -> Reading[bool]:
         """Whether the call goes on or ends behind a closing mark of that size."""
-        return (yield from _follows(c, size, (self.key, self.over, self.block, self.close)))
+        marks = (self.key, self.over, self.block, self.close, *self.others)
+        return (yield from _follows(c, size, marks))
 
     def _is_over(self, c: Cursor, size: int) -> Reading[bool]:
         """Whether the call is over, and with it the text, or another call follows."""
@@ -148,6 +169,17 @@ class ValueEnd:
         return key is not None and is_key(key)
 
 
+def _misspelt(close: str) -> str:
+    """A pattern of closing tags that begin as one does and end otherwise, without their last
+    character; ``""`` where there is none.
+
+    >>> _misspelt("</parameter>")
+    '</para\\\\w{0,12}'
+    """
+    tag = re.fullmatch(r"(</(?:.*\W)?\w{3,4})\w*>", close)
+    return rf"{re.escape(tag[1])}\w{{0,{_LONGER}}}" if tag else ""
+
+
 def _follows(c: Cursor, size: int, marks: tuple[str, ...]) -> Reading[bool]:
     """Whether a mark, or the end of the text, comes behind the next `size` characters and
     space."""
@@ -161,6 +193,7 @@ def _follows(c: Cursor, size: int, marks: tuple[str, ...]) -> Reading[bool]:
         if c.closed:
             return at >= len(c.text)
         rest = c.text[at : at + longest]
-        if at + longest <= len(c.text) or (rest and not any(m.startswith(rest) for m in known)):
+        undecided = not rest or rest == "\\" or any(m.startswith(rest) for m in known)
+        if at + longest <= len(c.text) or not undecided:
             return False
         yield

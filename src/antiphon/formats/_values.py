@@ -24,6 +24,7 @@ _PLAIN = {
 }
 _ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _WORD = re.compile(r"[^\s,:=\[\]{}()\"'<>|]+")
+_WORDS = re.compile(r"[^,\]})<|\n]+")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _JSON_WORDS = {"true": "true", "false": "false", "null": "null"}
 _PYTHON_WORDS = {"True": "true", "False": "false", "None": "null"}
@@ -168,6 +169,9 @@ def _scalar(c: Cursor, emit: Emit, note: Note, dialect: Dialect, ch: str) -> Rea
         emit(dialect.slips[word])
     elif dialect.python and (number := _python_number(word)):
         emit(number)
+    elif dialect.delimiter:
+        note("missing_delimiters")
+        emit(json.dumps((word + (yield from _words(c))).strip(), ensure_ascii=False))
     else:
         raise Malformed(f"at character {start}: {word[:40]!r} is not a value")
 
@@ -194,6 +198,21 @@ def _word(c: Cursor) -> Reading[str]:
     if not parts:
         raise c.unexpected("a value")
     return "".join(parts)
+
+
+def _words(c: Cursor) -> Reading[str]:
+    """The rest of a string that stands without delimiters, up to what ends a value."""
+    parts: list[str] = []
+    while True:
+        match = _WORDS.match(c.text, c.pos)
+        if match:
+            parts.append(match.group())
+            c.pos = match.end()
+        if c.pos < len(c.text):
+            return "".join(parts)
+        if c.closed:
+            raise Cut(f"the text ends at character {c.offset}, inside a value")
+        yield
 
 
 def _quoted(

@@ -14,7 +14,7 @@ Source: ``Apertus-8B-Instruct.jinja`` in the source of llama-cpp-python 0.3.36.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from antiphon.formats._family import Family
@@ -43,10 +43,12 @@ _MARKS = frozenset(
     {f"<|{role}_{end}|>" for role in ("system", "developer", "user") for end in ("start", "end")}
     | {"<s>", _CALLS, _END_CALLS, _THINK, _END_THINK, _START, _END}
 )
-_READER = JsonCalls(_END_CALLS, name=(), arguments=(), id=(), array=True, next_block=(_CALLS,))
+_BARE = JsonCalls(name=(), arguments=(), id=(), array=True, bare_note="bare_json")
+_READER = replace(_BARE, close=_END_CALLS, next_block=(_CALLS,))
 _SYNTAX = Syntax(
     blocks=(Block(_CALLS, _READER, token=True),),
     thinking=(Thinking(_THINK, _END_THINK, after_open="", before_close="", after_close=""),),
+    bare=_BARE,
     doubled=(_END_CALLS,),
 )
 _DEFAULT = (

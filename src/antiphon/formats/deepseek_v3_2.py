@@ -45,7 +45,7 @@ from antiphon.formats._types import Rendered
 from antiphon.messages import Conversation, Message, ToolSpec, dump_json
 
 _TAGS = dsml.tags("function_calls")
-_SYNTAX = dsml.syntax(_TAGS, others=("tool_calls", "toolcalls", "tool"))
+_SYNTAX = dsml.syntax(_TAGS)
 _OPEN = """\
 ## Tools
 You have access to a set of tools you can use to answer the user's question.

@@ -31,7 +31,7 @@ from antiphon.messages import Conversation
 Effort = Literal["high", "max"]
 
 _TAGS = dsml.tags("tool_calls")
-_SYNTAX = dsml.syntax(_TAGS, others=("function_calls", "toolcalls", "tool"))
+_SYNTAX = dsml.syntax(_TAGS)
 _MAX = (
     "Reasoning Effort: Absolute maximum with no shortcuts permitted.\n"
     "You MUST be very thorough in your thinking and comprehensively decompose the problem to "

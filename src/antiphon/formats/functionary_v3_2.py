@@ -88,7 +88,7 @@ class Recipients:
         p.call_begin()
         p.call_name(found[1])
         yield from read_arguments(p)
-        p.call_end(last=True)
+        p.call_end()
 
 
 _SYNTAX = Syntax(blocks=(Block(_TO, Recipients()),), first=Recipients(), gap="")

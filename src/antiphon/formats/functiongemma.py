@@ -27,7 +27,7 @@ from antiphon.formats._family import Family
 from antiphon.formats._gemma_grammar import call_form
 from antiphon.formats._grammar import CallForm
 from antiphon.formats._render import Writer, as_said, check_written, refuse_images, split_system
-from antiphon.formats._scan import Block, Syntax
+from antiphon.formats._scan import Syntax
 from antiphon.formats._types import Author, Rendered
 from antiphon.formats._values import Dialect
 from antiphon.messages import Conversation, Message, ToolCall
@@ -39,7 +39,8 @@ _TOOL, _TOOL_END = "<start_function_declaration>", "<end_function_declaration>"
 _OPEN, _CLOSE = "<start_of_turn>", "<end_of_turn>"
 _OBJECTS = Dialect(delimiter=_QUOTE, bare_keys=True)
 _SYNTAX = Syntax(
-    blocks=(Block(_CALL, gemma.GemmaCalls(_CALL, _CALL_END, _OBJECTS), token=True),),
+    blocks=gemma.blocks(gemma.GemmaCalls(_CALL, _CALL_END, _OBJECTS)),
+    doubled=(_CALL_END,),
     ignored=(_RESULT,),
 )
 

@@ -31,7 +31,7 @@ from antiphon.formats._render import (
     refuse_media,
     with_parts,
 )
-from antiphon.formats._scan import Block, Syntax, Thinking
+from antiphon.formats._scan import Syntax, Thinking
 from antiphon.formats._types import Rendered
 from antiphon.messages import (
     AudioPart,
@@ -51,10 +51,11 @@ _MEDIA: dict[type, str] = {
 }
 _THOUGHT, _THOUGHT_END = "<|channel>thought", "<channel|>"
 _SYNTAX = Syntax(
-    blocks=(Block(gemma.CALL, gemma.GemmaCalls(), token=True),),
+    blocks=gemma.blocks(gemma.GemmaCalls()),
     thinking=(
         Thinking(_THOUGHT, _THOUGHT_END, after_open="\n", before_close="\n", after_close=""),
     ),
+    doubled=(gemma.CALL_END,),
     ignored=(gemma.RESULT,),
 )
 

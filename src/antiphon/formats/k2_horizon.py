@@ -27,7 +27,7 @@ from typing import Literal
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm, json_form
 from antiphon.formats._k2_tools import listing, listing_json
-from antiphon.formats._readers import JsonCalls
+from antiphon.formats._readers import JsonCalls, Section
 from antiphon.formats._render import (
     Turns,
     Writer,
@@ -116,10 +116,15 @@ def _syntax(effort: str, calls: str) -> Syntax:
             thinking=thinking,
             doubled=(_CALLS_END,),
         )
+    reader = JsonCalls(_CALL_END, next_block=(_CALL,))
     return Syntax(
-        blocks=(Block(_CALL, JsonCalls(_CALL_END, next_block=(_CALL,)), before="\n"),),
+        blocks=(
+            Block(_CALL, reader, before="\n"),
+            Block(_CALLS, Section(_CALL, _CALLS_END, reader)),
+        ),
         thinking=thinking,
-        ignored=(_CALLS, _CALLS_END),
+        doubled=(_CALL_END,),
+        ignored=(_CALLS_END,),
     )
 
 

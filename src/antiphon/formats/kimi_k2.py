@@ -28,7 +28,7 @@ from typing import Literal
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm, Chars, Node, Rep, Rules, seq
 from antiphon.formats._kimi_tools import tools_text
-from antiphon.formats._readers import NamedJson
+from antiphon.formats._readers import NamedJson, Section
 from antiphon.formats._render import (
     Writer,
     check_written,
@@ -54,19 +54,24 @@ _ID = re.compile(r"(?:functions\.)?(.*?)(?::[0-9]+)?", re.DOTALL)
 def _name(text: str) -> tuple[str, str]:
     """The name in an id.
 
-    >>> _name("functions.get_weather:0")
-    ('get_weather', 'functions.get_weather:0')
+    >>> _name("functions.get_weather:0"), _name("0")
+    (('get_weather', 'functions.get_weather:0'), ('', '0'))
     """
     id = text.strip()
     found = _ID.fullmatch(id)
     assert found is not None, "the pattern matches any text"
-    return found[1], id
+    return "" if id.isdigit() else found[1], id
 
 
+_READER = NamedJson(_ARGS, _CALL_END, _name, (_CALL, _CALLS_END))
 _SYNTAX = Syntax(
-    blocks=(Block(_CALL, NamedJson(_ARGS, _CALL_END, _name, (_CALL, _CALLS_END)), token=True),),
+    blocks=(
+        Block(_CALL, _READER, token=True),
+        Block(_CALLS, Section(_CALL, _CALLS_END, _READER), token=True),
+    ),
     thinking=(Thinking(after_open="", before_close="", after_close=""),),
-    ignored=(_CALLS, _CALLS_END),
+    doubled=(_CALL_END,),
+    ignored=(_CALLS_END,),
 )
 
 

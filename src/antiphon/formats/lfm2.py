@@ -44,6 +44,7 @@ _RESULT, _RESULT_END = "<|tool_response_start|>", "<|tool_response_end|>"
 _SYNTAX = Syntax(
     blocks=(Block(_CALLS, PythonCalls(_CALLS_END, stops=(_CALLS,)), token=True),),
     thinking=(Thinking(after_open="", before_close="", after_close=""),),
+    bare=PythonCalls(bare_note="bare_calls"),
     ignored=(_CALLS_END,),
 )
 _ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r"})

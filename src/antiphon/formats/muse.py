@@ -68,7 +68,7 @@ class Messages:
             if not begins.startswith((" to=", _MESSAGE[:4])):
                 return
             c.keep(c.pos)
-        header = yield from c.until(_MESSAGE)
+        header = yield from c.until(_MESSAGE, before=(_TAGS.open.strip(), *self.resync))
         to = _TO.search(header)
         who = to[1] if to else "user"
         if who not in ("user", "self"):

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm, Node, Rules, seq
 from antiphon.formats._listed import listed
-from antiphon.formats._readers import NamedJson
+from antiphon.formats._readers import NamedJson, Section
 from antiphon.formats._render import (
     Turns,
     Writer,
@@ -64,10 +64,15 @@ def _name(text: str) -> tuple[str, str]:
     return text.partition(_NAME_END)[0].strip(), ""
 
 
+_READER = NamedJson(_MSG, _CLOSES, _name, (_OPENS, _CALLS_END))
 _SYNTAX = Syntax(
-    blocks=(Block(_OPENS, NamedJson(_MSG, _CLOSES, _name, (_OPENS, _CALLS_END)), token=True),),
+    blocks=(
+        Block(_OPENS, _READER, token=True),
+        Block(_CALLS, Section(_OPENS, _CALLS_END, _READER), token=True),
+    ),
     thinking=(Thinking(_THINK, _THINK_END, after_open="", before_close="", after_close=""),),
-    ignored=(_CALLS, _CALLS_END),
+    doubled=(_CLOSES, _CALL_END),
+    ignored=(_CALLS_END,),
 )
 _EXAMPLE = f'{_CALLS}{_OPENS}example_tool{_HEAD}{{"key": "value"}}{_CLOSES}{_CALLS_END}'
 

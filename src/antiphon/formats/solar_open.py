@@ -26,7 +26,7 @@ from typing import Literal
 from antiphon.formats._cursor import Reading
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm, Chars, Node, Rep, Rules, seq
-from antiphon.formats._readers import close_call, read_arguments
+from antiphon.formats._readers import Section, close_call, read_arguments, take_doubled
 from antiphon.formats._render import (
     Writer,
     check_written,
@@ -77,18 +77,25 @@ class IdNameJson:
     def read(self, p: Parser, opened_by: str) -> Reading[None]:
         """See `Reader.read`."""
         c = p.c
-        p.call_begin()
-        id = (yield from c.until(_NAME)).strip()
-        p.call_name((yield from c.until(_ARGS)).strip(), id=id)
+        if not p.call_in_progress:
+            p.call_begin()
+        yield from take_doubled(p, opened_by)
+        id = (yield from c.until(_NAME, before=(_ARGS, *self.resync))).strip()
+        name = (yield from c.until(_ARGS, before=self.resync)).strip()
+        p.call_name(name, id=id, quoted=False)
         yield from read_arguments(p, end=_CALL_END)
-        yield from close_call(p, _CALL_END)
-        p.call_end(last=True)
+        yield from close_call(p, _CALL_END, others=(_CALL, _CALLS_END))
+        p.call_end()
 
 
 _SYNTAX = Syntax(
-    blocks=(Block(_CALL, IdNameJson(), token=True),),
+    blocks=(
+        Block(_CALL, IdNameJson(), token=True),
+        Block(_CALLS, Section(_CALL, _CALLS_END, IdNameJson()), token=True),
+    ),
     thinking=(Thinking(_THINK, _END, after_open="", before_close="", after_close=""),),
-    ignored=(_AGAIN, _CONTENT, _END, _CALLS, _CALLS_END),
+    doubled=(_CALL_END,),
+    ignored=(_AGAIN, _CONTENT, _END, _CALLS_END),
 )
 _IDENTITY = (
     "## Provider System Prompt\n\nYou are Solar Open 100B, a large language model trained by "
