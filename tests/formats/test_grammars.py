@@ -84,6 +84,26 @@ def test_a_grammar_accepts_what_is_rendered(name: str) -> None:
             assert accepts(lark, text + _ending(fmt, text)), text
 
 
+@pytest.mark.parametrize("name", [n for n in VARIANTS if n != "react_python"])
+def test_a_grammar_that_asks_for_calls_accepts_calls_as_they_are_rendered(name: str) -> None:
+    """With all that the family writes before them where it writes no text."""
+    fmt = variant(name)
+    calls = [ToolCall("book", GOOD[0], "call00001"), ToolCall("ping", {}, "call00002")]
+    tools = (TOOL, ToolSpec("ping"))
+    for made in (calls[:1], calls[1:], calls):
+        answer = Message.assistant(tool_calls=made)
+        try:
+            rendered = fmt.render(Conversation((Message.user("Go."), answer), tools))
+        except RenderError:  # it writes one call at a time
+            assert made is calls
+            continue
+        text, start = written(rendered, 1, fmt)
+
+        assert accepts(
+            grammar(fmt, tools, choice="required", start=start), text + _ending(fmt, text)
+        )
+
+
 def _ending(fmt: Format, text: str) -> str:
     """ReAct writes the mark that ends its calls; a grammar has it, a parsed text has not."""
     prompted = isinstance(fmt, React)

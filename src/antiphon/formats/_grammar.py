@@ -215,10 +215,14 @@ class CallForm:
     """What stands behind the last call."""
     before: str = ""
     """What stands between text and the first call."""
+    alone: str = ""
+    """What stands before the first call where no text does."""
     forbidden: tuple[str, ...] = ()
     """Marks that free text must not hold."""
     thinking: tuple[str, str] | None = None
     """What stands before and behind reasoning, where the family reasons."""
+    unreasoned: str = ""
+    """What stands before an answer without reasoning, where the prompt left that open."""
     specials: frozenset[str] = frozenset()
     """Marks that are single tokens of the vocabulary."""
     parallel: bool = True
@@ -259,6 +263,7 @@ def json_form(
     close: str,
     between: str = "\n",
     before: str = "\n",
+    alone: str = "",
     name: str = "name",
     arguments: str = "arguments",
     around: tuple[str, str] = ("", ""),
@@ -275,6 +280,7 @@ def json_form(
         close: What stands behind each call.
         between: What stands between calls.
         before: What stands between text and the first call.
+        alone: What stands before the first call where no text does.
         name: The key of the name.
         arguments: The key of the arguments.
         around: What stands around all calls.
@@ -297,6 +303,7 @@ def json_form(
         between=between,
         close=around[1],
         before=before,
+        alone=alone,
         forbidden=tuple(dict.fromkeys((first, *forbidden, *turn_marks))),
         thinking=thinking,
         specials=specials,
@@ -353,15 +360,16 @@ def grammar_of(
     calls: Node | None = None
     if offered:
         calls = _calls(form, offered, rules, parallel=parallel and form.parallel)
+        alone = seq(form.alone, calls)
         if choice == "auto" and answer is not None:
-            body = alt(calls, body)
+            body = alt(alone, body)
         elif choice == "auto" and form.lead:
-            body = alt(calls, body, seq(form.preface or form.lead, text, form.before, calls))
+            body = alt(alone, body, seq(form.preface or form.lead, text, form.before, calls))
         elif choice == "auto":
             later = seq(text, optional(seq(form.before, calls))) if form.text_before else text
-            body = later if form.text_before and not form.before else alt(calls, later)
+            body = later if form.text_before and not form.before else alt(alone, later)
         else:
-            body = calls
+            body = alone
     led_to = alt(*(seq(mark, text) for mark in form.answer)) if form.answer else None
     root = _with_thinking(form, body, start, calls=calls, led_to=led_to, choice=choice)
     marked = calls is not None or form.thinking is not None or answer is None
@@ -434,4 +442,4 @@ def _with_thinking(
         reasoning = seq(Free(form.forbidden), behind, goal)
     if start == "reasoning":
         return reasoning
-    return alt(body, seq(before, reasoning))
+    return alt(seq(form.unreasoned, body), seq(before, reasoning))

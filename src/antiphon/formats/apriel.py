@@ -115,6 +115,7 @@ class Apriel(Family):
             open="",
             close="",
             between=", ",
+            alone="\n",
             forbidden=(_OPEN,),
             thinking=(_REASONING, f"\n{_FINAL}\n"),
         )

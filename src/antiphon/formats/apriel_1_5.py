@@ -106,6 +106,7 @@ class Apriel15(Family):
             open="",
             close="",
             between=", ",
+            alone="\n",
             forbidden=(_OPEN,),
             thinking=(_REASONING, f"\n{_FINAL}\n"),
         )

@@ -152,6 +152,7 @@ class CommandRPlus(Family):
             between=",\n",
             close=f"\n]{_FENCE}",
             before="\n",
+            alone="\n",
             forbidden=(_ACTION, *sorted(self.specials)),
             specials=self.specials,
         )

@@ -68,8 +68,8 @@ value 7 as 7.0
 _RULES = RULES.replace("{chose}", "chose").replace("{if}", "if")
 
 
-def functools_form(specials: frozenset[str]) -> CallForm:
-    """How calls stand in the text, for the grammar."""
+def functools_form(specials: frozenset[str], *, alone: str = "") -> CallForm:
+    """How calls stand in the text, for the grammar. See `json_form`."""
     return json_form(
         specials,
         around=(MARK, "]"),
@@ -77,6 +77,7 @@ def functools_form(specials: frozenset[str]) -> CallForm:
         close="",
         between=", ",
         before=" ",
+        alone=alone,
         forbidden=(MARK,),
     )
 
@@ -104,7 +105,7 @@ class Firefunction(Family):
     @property
     def call_form(self) -> CallForm:
         """How calls stand in the text, for the grammar."""
-        return functools_form(self.specials)
+        return functools_form(self.specials, alone=" ")
 
     def render(self, conversation: Conversation, *, generate: bool = False) -> Rendered:
         """The conversation as text. See `Format.render`."""

@@ -75,6 +75,7 @@ class Jamba(Family):
             close="",
             between=",\n    ",
             before="",
+            alone=" ",
             forbidden=(_OPEN,),
         )
 

@@ -18,7 +18,7 @@ Source: ``encoding_k3.py`` of moonshotai/Kimi-K3 as vLLM ships it (commit 2ec513
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from antiphon.formats._family import Family
@@ -87,10 +87,12 @@ class KimiK3(Family):
     @property
     def call_form(self) -> CallForm:
         """How calls stand in the text, for the grammar."""
-        return tagged_form(
+        form = tagged_form(
             _TAGS, self.specials,
             before="", end=self.stop, thinking=("<|open|>think<|sep|>", "<|close|>think<|sep|>"),
         )  # fmt: skip
+        opened = "<|open|>response<|sep|>" if self.thinking else ""
+        return replace(form, alone=f"{opened}<|close|>response<|sep|>")
 
     def render(self, conversation: Conversation, *, generate: bool = False) -> Rendered:
         """The conversation as text. See `Format.render`."""

@@ -105,6 +105,7 @@ class MiniMaxM3(Family):
             close=_ELEMENTS.close,
             forbidden=(_LEAD, *self.stop),
             thinking=("<mm:think>", "</mm:think>"),
+            unreasoned="</mm:think>" if self.thinking == "adaptive" else "",
             specials=self.specials,
         )
 
