@@ -259,8 +259,8 @@ class Rules:
 def json_form(
     specials: frozenset[str],
     *,
-    open: str,
-    close: str,
+    open: str = "",
+    close: str = "",
     between: str = "\n",
     before: str = "\n",
     alone: str = "",
@@ -283,7 +283,7 @@ def json_form(
         alone: What stands before the first call where no text does.
         name: The key of the name.
         arguments: The key of the arguments.
-        around: What stands around all calls.
+        around: What stands around all calls: brackets and marks where they are an array.
         forbidden: Marks that text must not hold, besides the opening ones.
         thinking: What stands before and behind reasoning.
         parallel: Whether several calls can be written.

@@ -112,8 +112,6 @@ class Apriel(Family):
         return json_form(
             self.specials,
             around=(f"{_OPEN}[", f"]{_CLOSE}"),
-            open="",
-            close="",
             between=", ",
             alone="\n",
             forbidden=(_OPEN,),

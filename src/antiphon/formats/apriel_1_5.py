@@ -103,8 +103,6 @@ class Apriel15(Family):
         return json_form(
             self.specials,
             around=(f"{_OPEN}[", f"]{_CLOSE}"),
-            open="",
-            close="",
             between=", ",
             alone="\n",
             forbidden=(_OPEN,),

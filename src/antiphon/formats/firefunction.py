@@ -73,8 +73,6 @@ def functools_form(specials: frozenset[str], *, alone: str = "") -> CallForm:
     return json_form(
         specials,
         around=(MARK, "]"),
-        open="",
-        close="",
         between=", ",
         before=" ",
         alone=alone,

@@ -122,8 +122,6 @@ class Granite3(Family):
         return json_form(
             self.specials,
             around=(f"{MARK}[", "]"),
-            open="",
-            close="",
             between=", ",
             before="",
             forbidden=(MARK, "<tool_call>"),

@@ -104,8 +104,6 @@ class HunyuanA13B(Family):
         return json_form(
             self.specials,
             around=(f"{_OPEN}[", f"]{_CLOSE}"),
-            open="",
-            close="",
             between=", ",
             before="",
             forbidden=(_OPEN,),

@@ -71,8 +71,6 @@ class Jamba(Family):
         return json_form(
             self.specials,
             around=(f"{_OPEN}[\n    ", f"\n]{_CLOSE}"),
-            open="",
-            close="",
             between=",\n    ",
             before="",
             alone=" ",

@@ -109,8 +109,6 @@ class Llama31(Family):
         """How calls stand in the text, for the grammar."""
         return json_form(
             self.specials,
-            open="",
-            close="",
             between="; ",
             arguments="parameters",
             forbidden=('{"name":',),

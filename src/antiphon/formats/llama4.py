@@ -85,8 +85,6 @@ class Llama4(Family):
         """How calls stand in the text, for the grammar."""
         form = json_form(
             self.specials,
-            open="",
-            close="",
             between="",
             arguments="parameters",
             forbidden=(_PYTHON,),

@@ -84,8 +84,6 @@ class MiniMaxM1(Family):
         return json_form(
             self.specials,
             around=(f"{OPEN}\n", f"\n{CLOSE}"),
-            open="",
-            close="",
             forbidden=(OPEN, *sorted(self.specials)),
             text_before=False,
         )

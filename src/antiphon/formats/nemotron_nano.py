@@ -106,8 +106,6 @@ class NemotronNano(Family):
         return json_form(
             self.specials,
             around=(f"{_OPEN}[", f"]{_CLOSE}"),
-            open="",
-            close="",
             between=", ",
             forbidden=(_OPEN, *sorted(_TURNS.specials)),
             thinking=("<think>\n", "\n</think>\n\n") if self.thinking else None,

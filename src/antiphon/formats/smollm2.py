@@ -94,9 +94,7 @@ class SmolLM2(Family):
         return json_form(
             self.specials,
             around=("<tool_call>[\n", "\n]</tool_call>"),
-            open="",
             between=",\n",
-            close="",
             before="",
             forbidden=("<tool_call>", "</tool_call>"),
         )

@@ -97,8 +97,6 @@ class Xlam(Family):
         return json_form(
             self.specials,
             around=("[", "]"),
-            open="",
-            close="",
             between=", ",
             forbidden=('[{"name":',),
             text_before=False,
