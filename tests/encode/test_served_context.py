@@ -115,6 +115,31 @@ def reasoned(draw: st.DrawFn) -> Conversation:
     return Conversation(tuple(messages))
 
 
+LATE = Conversation(
+    (
+        Message.user("Where to?"),
+        Message.assistant("North."),
+        Message.system("Say it in French."),
+        Message.user("And then?"),
+        Message.assistant("Ouest."),
+        Message.system("Shorter."),
+        Message.user("Then?"),
+        Message.assistant("Sud."),
+    )
+)
+
+
+@pytest.mark.parametrize("name", list_formats())
+def test_a_later_system_message_is_not_in_what_was_served_before_it(name: str) -> None:
+    """Some families put all system messages in front, or leave out their own text for any."""
+    try:
+        found = faults(encoder(name), LATE)
+    except RenderError:  # a system message stands first
+        return
+
+    assert [fault for fault in found if "served prompt" in fault] == []
+
+
 @pytest.mark.parametrize("name", [n for n in ("qwen3", "qwen2_5", "hermes") if n in list_formats()])
 @given(conversation=reasoned())
 @settings(max_examples=15, deadline=None)

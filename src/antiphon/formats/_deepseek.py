@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from antiphon.formats._cursor import Reading
 from antiphon.formats._grammar import CallForm, Node, Rules, seq
 from antiphon.formats._readers import Section, close_call, read_arguments, take_doubled
-from antiphon.formats._render import Writer, inline_reasoning, with_parts
+from antiphon.formats._render import Writer, inline_reasoning, moved_up, with_parts
 from antiphon.formats._scan import Block, Parser, Syntax, Thinking
 from antiphon.formats._schema_grammar import arguments_node
 from antiphon.formats._types import Around
@@ -183,8 +183,7 @@ def write_system(
     for n, (text, index) in enumerate(found):
         w.text(join if n else "", "frame", index)
         w.text(text, "given", index)
-        if index != n:
-            w.changed.append(index)
+        moved_up(w, index, n)
     return found
 
 

@@ -21,6 +21,7 @@ from antiphon.formats._render import (
     Writer,
     check_written,
     inline_reasoning,
+    moved_up,
     of_tools,
     only_calls,
     plain_text,
@@ -133,8 +134,7 @@ def render(
         (i, m) for i, m in enumerate(messages) if m.role == "system"
     ):
         _turn(w, "<|system|>", message.text, index)
-        if index != n:
-            w.changed.append(index)
+        moved_up(w, index, n)
     w.state = False  # whether the assistant before wrote the mark of this message's role
     others = [i for i, m in enumerate(messages) if m.role != "system"]
     last = others[-1] if others else 0

@@ -370,6 +370,21 @@ def split_system(conversation: Conversation) -> tuple[str | None, int]:
     return None, 0
 
 
+def moved_up(w: Writer, index: int, place: int) -> None:
+    """List a system message that stands before messages that it followed, and the first of them."""
+    if index != place:
+        w.changed += [place, index]
+
+
+def says_system(w: Writer, messages: Sequence[Message]) -> bool:
+    """Whether there is a system message, so that the family's own is left out; where it is a later
+    one, what stood behind the family's own is listed."""
+    first = next((i for i, m in enumerate(messages) if m.role == "system"), -1)
+    if first > 0:
+        w.changed.append(0)
+    return first >= 0
+
+
 def is_first_result(messages: Sequence[Message], index: int) -> bool:
     """Whether a tool message starts a run of them."""
     return index == 0 or messages[index - 1].role != "tool"

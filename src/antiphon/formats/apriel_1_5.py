@@ -32,6 +32,7 @@ from antiphon.formats._render import (
     of_tools,
     plain_text,
     refuse_images,
+    says_system,
     spec_value,
     split_system,
     write_answer,
@@ -127,7 +128,7 @@ class Apriel15(Family):
             w.put("<|system|>\n", "frame")
             w.text(_WHO + tools + _HOW, "frame")
             w.put(_END, "frame")
-        if not any(message.role == "system" for message in messages):
+        if not says_system(w, messages):
             w.put("<|system|>\n", "frame")
             w.text(_WHO, "frame")
             w.put(_END, "frame")

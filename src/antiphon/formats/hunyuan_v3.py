@@ -37,6 +37,7 @@ from antiphon.formats._render import (
     is_first_result,
     is_last_result,
     last_user,
+    moved_up,
     of_tools,
     refuse_images,
     with_parts,
@@ -177,8 +178,7 @@ class HunyuanV3(Family):
         said = [(i, m) for i, m in enumerate(conversation.messages) if m.role == "system"]
         for n, (index, message) in enumerate(said):
             w.text(message.text, "given", index)
-            if index != n:
-                w.changed.append(index)
+            moved_up(w, index, n)
         if conversation.tools:
             w.text("\n\n" if any(message.text for _, message in said) else "", "frame")
             w.text(of_tools(_tools_text, conversation.tools), "frame")

@@ -28,7 +28,7 @@ from antiphon.formats._channels import release
 from antiphon.formats._cursor import Reading
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm, Node, Rules, seq
-from antiphon.formats._render import Writer, inline_reasoning, of_tools, refuse_images
+from antiphon.formats._render import Writer, inline_reasoning, of_tools, refuse_images, says_system
 from antiphon.formats._scan import Block, Parser, Syntax
 from antiphon.formats._tagged import Tagged, check_calls
 from antiphon.formats._tagged_grammar import tagged_form
@@ -175,7 +175,7 @@ class Muse(Family):
         messages, tools = conversation.messages, conversation.tools
         refuse_images(w, messages)
         w.mark("<|begin_of_text|>", "frame")
-        if not any(message.role == "system" for message in messages):
+        if not says_system(w, messages):
             w.put(f"{_START}system{_MESSAGE}", "frame")
             date = f"\nCurrent date: {self.date}." if self.date else ""
             w.text(

@@ -32,6 +32,7 @@ from antiphon.formats._render import (
     invalid_text,
     of_tools,
     refuse_images,
+    says_system,
     with_parts,
 )
 from antiphon.formats._scan import Block, Syntax
@@ -105,7 +106,7 @@ class Olmo3(Family):
         messages, tools = conversation.messages, conversation.tools
         refuse_images(w, messages)
         listing = of_tools(_tools_text, tools) if tools else ""
-        if not any(message.role == "system" for message in messages):
+        if not says_system(w, messages):
             _TURNS.begin(w, "system", None)
             w.text(_IDENTITY[self.version] + (_HOW if tools else _NO_TOOLS) + listing, "frame")
             _TURNS.finish(w, "system", None)

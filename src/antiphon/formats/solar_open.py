@@ -34,6 +34,7 @@ from antiphon.formats._render import (
     is_first_result,
     is_last_result,
     last_user,
+    moved_up,
     of_tools,
     refuse_images,
     with_parts,
@@ -209,8 +210,7 @@ class SolarOpen(Family):
         for n, (index, text) in enumerate(said):
             w.text("\n\n", "frame", index)
             w.text(text, "given", index)
-            if index != n:
-                w.changed.append(index)
+            moved_up(w, index, n)
         if conversation.tools:
             w.text(gap, "frame")
             w.put(_HEAD, "frame")
