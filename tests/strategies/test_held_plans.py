@@ -141,12 +141,14 @@ def test_a_plan_that_refers_to_what_comes_later_is_not_written(dialect: Dialect)
             "Plan: x\n#E1 = search[of #E2]",
             "Plan: x\n#E1 = serch[x]",
             "Plan: x\n#E2 = now[]",
+            "Plan: #E1 = add[a=1]\n#E1 = add[a=1]",
         ],
         "llmcompiler": ['1. search("of $2")\n2. join()', '1. serch("x")\n2. join()', "1. now()"],
     }
     right = {
         "json": '{"tasks": [{"id": "a", "tool": "search", "arguments": {"query": "a \\"b\\" $5"}}, '
-        '{"id": "b", "tool": "add", "arguments": {"a": "${a.n[0]}"}}]}',
+        '{"id": "b", "tool": "add", "arguments": {"a": "${a.n[0]}"}, "depends_on": ["a"], '
+        '"title": "why"}]}',
         "rewoo": "Plan: x\n#E1 = search[C# [1]]\nPlan: y\n#E2 = add[a=#E1, b=2]",
         "llmcompiler": '1. search("a \\"b\\"")\n2. add(a=$1, b=2)\n3. join()',
     }

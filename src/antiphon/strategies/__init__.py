@@ -2,7 +2,7 @@
 
 Start with `_plan.py` (what a Plan is) and `_plan_and_execute.py` (the settings of a run of one);
 `_plan_course.py` is how it goes (`_planning.py`, `_executing.py`), `_schedule.py` what runs when,
-`_dialects.py` how planners write.
+`_dialects.py` how planners write, `_held.py` what they may write where they can be held to it.
 `_reflexion.py` has the settings of trying again, `_evaluators.py` who judges an attempt.
 `_strategy.py` and `_course.py` are what all strategies share: their parts are runs of agents, and
 their record is those runs together, which `_model_calls.py` takes apart.

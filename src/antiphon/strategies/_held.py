@@ -114,7 +114,7 @@ def _plan_schema(room: Room) -> JsonObject:
         tasks["items"] = False
     else:
         tasks["items"] = _task_schema(room, definitions, None, None)
-    schema = _object({"tasks": tasks})
+    schema = _object({"tasks": tasks}, {})
     if definitions:
         schema["$defs"] = definitions
     return schema
@@ -125,33 +125,34 @@ def _task_schema(
 ) -> JsonObject:
     """A task of the plan; with the ids that it may refer to, where they are known."""
     own: JsonObject = {"type": "string"} if id is None else {"const": id}
+    more: JsonObject = {}
+    if before is None:
+        more["depends_on"] = {"type": "array", "items": {"type": "string"}}
+    elif before:
+        earlier: JsonObject = {"enum": list[JsonValue](before)}
+        more["depends_on"] = {"type": "array", "items": earlier, "maxItems": len(before)}
+    if room.n_chars(1) is None:
+        more["title"] = {"type": "string"}
     kinds: list[JsonValue] = [
         _object(
             {
                 "id": own,
                 "tool": {"const": spec.name},
                 "arguments": _arguments(spec, room, definitions, before),
-            }
+            },
+            more,
         )
         for spec in room.tools
     ]
     words: JsonObject = {"id": own, "prompt": _text_schema(room.n_chars(1), before)}
-    optional: JsonObject = {}
-    if room.agents:
-        optional["agent"] = {"enum": list[JsonValue](room.agents)}
-    if before is None:
-        optional["depends_on"] = {"type": "array", "items": {"type": "string"}}
-    elif before:
-        earlier: JsonObject = {"enum": list[JsonValue](before)}
-        optional["depends_on"] = {"type": "array", "items": earlier, "maxItems": len(before)}
-    kinds.append(_object(words, optional))
-    return {"anyOf": kinds}
+    agent: JsonObject = {"agent": {"enum": list[JsonValue](room.agents)}} if room.agents else {}
+    return {"anyOf": [*kinds, _object(words, agent | more)]}
 
 
-def _object(required: JsonObject, optional: "JsonObject | None" = None) -> JsonObject:
+def _object(required: JsonObject, optional: JsonObject) -> JsonObject:
     return {
         "type": "object",
-        "properties": required | (optional or {}),
+        "properties": required | optional,
         "required": list[JsonValue](required),
         "additionalProperties": False,
     }
@@ -253,7 +254,7 @@ def _rewoo_pattern(room: Room) -> str:
     for id, before in _numbered(room, "E"):
         reference = f"#(?:{before})" if before else ""
         calls = "|".join(_rewoo_call(spec, room, reference) for spec in room.tools)
-        lines.append(rf"Plan: [^\n]{{1,100}}\n#{id} = (?:{calls})")
+        lines.append(rf"Plan: [^\n#]{{1,100}}\n#{id} = (?:{calls})")
     return _in_order(lines, r"\n")
 
 
