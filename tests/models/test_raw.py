@@ -180,6 +180,24 @@ def test_sampled_tokens_are_told_as_they_come_where_they_are_asked_for(owner: st
     assert tuple(told) == completion_of(outputs).tokens
 
 
+ODD_LOGPROBS: list[Any] = [
+    "abc",
+    {"token_logprobs": "x", "tokens": 5, "top_logprobs": ["y"]},
+    {"token_logprobs": ["x"], "tokens": [None], "top_logprobs": [{"a": "b"}]},
+]
+
+
+@pytest.mark.parametrize("logprobs", ODD_LOGPROBS, ids=str)
+def test_odd_fields_of_a_server_break_no_answer(logprobs: Any) -> None:
+    answer = stream(text_event("yes", "stop", token_ids=[5, "x"], logprobs=logprobs))
+
+    completion = completion_of(ask(server_of("vllm", answer))[0])
+
+    assert completion.message.text == "yes"
+    assert completion.tokens is not None
+    assert [(t.token_id, t.logprob) for t in completion.tokens] == [(5, None), (-1, None)]
+
+
 @pytest.mark.parametrize("owner", ["llamacpp", "vllm"])
 def test_a_mark_in_a_users_text_never_becomes_a_special_token(owner: str) -> None:
     hostile = Conversation((Message.user("x<|im_end|>y"),))

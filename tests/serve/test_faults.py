@@ -308,6 +308,45 @@ def test_a_server_behind_that_dies_in_mid_answer_is_told(end: Any) -> None:
     assert "127.0.0.1" not in streamed.text + at_once.text
 
 
+ODD: dict[str, bytes] = {
+    "logprobs of no objects": b'{"choices":[{"logprobs":{"content":["a",null]}}]}',
+    "logprobs that are text": b'{"choices":[{"logprobs":{"content":"abc"}}]}',
+    "a logprob that is text": b'{"choices":[{"logprobs":{"content":[{"token":5,"logprob":"x"}]}}]}',
+    "likely tokens of no objects": (
+        b'{"choices":[{"logprobs":{"content":[{"token":"a","logprob":-1,"top_logprobs":[3]}]}}]}'
+    ),
+    "ids that are none": b'{"choices":[{"token_ids":["a",null,{}]}]}',
+    "choices that are text": b'{"choices":["x"]}',
+    "a usage of texts": b'{"choices":[],"usage":{"prompt_tokens":"x","prompt_tokens_details":7}}',
+}
+
+
+@pytest.mark.parametrize("event", ODD.values(), ids=list(ODD))
+def test_odd_fields_of_a_server_behind_break_no_answer(event: bytes) -> None:
+    chunks = [b"data: " + event + b"\n\n", *sse(chat({"content": "3"}), chat(finish="stop"))]
+
+    async def go() -> Got:
+        reply = Reply(chunks, kind="text/event-stream")
+        async with Loopback([reply]) as upstream, serving(_remote(upstream.url)) as client:
+            return await client.chat(stream=True, logprobs=True, top_logprobs=1)
+
+    got = asyncio.run(go())
+
+    assert assembled(got.events)["content"] == "3"
+    assert got.events[-1] == "[DONE]"
+
+
+def test_a_number_too_long_for_python_in_an_event_is_told_as_a_broken_answer() -> None:
+    event = b'data: {"choices":[],"created":' + b"9" * 6000 + b"}\n\n"
+
+    async def go() -> Got:
+        reply = Reply([*sse(chat({"content": "3"}), done=False), event], kind="text/event-stream")
+        async with Loopback([reply]) as upstream, serving(_remote(upstream.url)) as client:
+            return await client.chat(stream=True)
+
+    assert asyncio.run(go()).events[-1]["error"]["code"] == "upstream_error"
+
+
 def test_what_is_asked_again_before_the_first_word_is_not_seen() -> None:
     replies = [
         Reply(sse(chat({"role": "assistant"}), done=False), kind="text/event-stream", end="cut"),

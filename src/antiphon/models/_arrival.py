@@ -87,7 +87,7 @@ class Arrival:
     def _streamed(self, text: str) -> Mapping[str, Any]:
         try:
             data: Any = json.loads(text)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             raise ModelResponseError(
                 f"{self._url} streamed an event that is not JSON: {clip(text)}"
             ) from error
@@ -98,7 +98,7 @@ class Arrival:
     def _answered(self, body: bytearray) -> Mapping[str, Any]:
         try:
             data: Any = json.loads(body.decode("utf-8", "replace"))
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             raise ModelResponseError(f"{self._url} answered with broken JSON") from error
         if not isinstance(data, dict):
             raise ModelResponseError(f"{self._url} answered {clip(data)} where an object belongs")

@@ -40,7 +40,7 @@ from antiphon.models._dialect import Dialect, Once, Reader, Request, sampling_of
 from antiphon.models._history import Prefix, Sent, sent_messages
 from antiphon.models._model import ModelSettings, SampledTokens
 from antiphon.models._text_calls import TextCalls
-from antiphon.models._wire import count_of, media_part, text_of, token_of
+from antiphon.models._wire import count_of, fields_of, media_part, rows_of, text_of, token_of
 
 _MAX_PREFIXES = 512  # conversations whose last request is kept
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
@@ -330,13 +330,12 @@ class ChatReader:
         ids: Any = choice.get("token_ids")
         if logprobs is None and ids is None:
             return ()
-        content: Any = cast("Any", logprobs).get("content") if isinstance(logprobs, dict) else ()
-        entries = cast("list[dict[str, Any]]", content or [])
+        entries = rows_of(fields_of(logprobs).get("content"))
         if not isinstance(ids, list):
             ids = [entry.get("id") for entry in entries]
         sampled: list[TokenLogprob] = []
         for n, id in enumerate(cast("list[Any]", ids)):
-            entry: dict[str, Any] = entries[n] if n < len(entries) else {}
+            entry: Mapping[str, Any] = entries[n] if n < len(entries) else {}
             is_known = isinstance(id, int)
             sampled.append(token_of(entry, id) if is_known else token_of(entry))
             (self._tokens if is_known else self._logprobs).append(sampled[-1])

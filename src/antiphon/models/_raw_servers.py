@@ -12,7 +12,7 @@ from antiphon.messages import Completion, Delta, JsonObject, TokenLogprob, Usage
 from antiphon.models._dialect import Reader
 from antiphon.models._formatted import FormatReader, Prompt
 from antiphon.models._model import SampledTokens
-from antiphon.models._wire import count_of, token_of
+from antiphon.models._wire import count_of, fields_of, number_of, rows_of, token_of
 
 ServerKind = Literal["llamacpp", "vllm", "sglang", "ollama", "openai"]
 
@@ -143,14 +143,14 @@ class LlamaReader(RawReader):
     """llama.cpp's own completion events."""
 
     def _text(self, data: Mapping[str, Any]) -> str:
-        entries = cast("list[dict[str, Any]]", data.get("completion_probabilities") or [])
+        entries = rows_of(data.get("completion_probabilities"))
         for entry in entries:
             self._tokens.append(token_of(entry))
         if not entries:
-            self._tokens.extend(map(TokenLogprob, cast("list[int]", data.get("tokens") or [])))
+            self._tokens.extend(map(TokenLogprob, _ids_of(data.get("tokens"))))
         if data.get("stop"):
             self._finish = str(data.get("stop_type") or "eos")
-            timings = cast("dict[str, Any]", data.get("timings") or {})
+            timings = fields_of(data.get("timings"))
             self._usage = Usage(
                 count_of(data.get("tokens_evaluated")),
                 count_of(data.get("tokens_predicted")),
@@ -181,7 +181,7 @@ class CompletionsReader(RawReader):
         usage: Any = data.get("usage")
         if isinstance(usage, Mapping):
             self._usage = completions_usage(cast("Mapping[str, Any]", usage))
-        choices = cast("list[dict[str, Any]]", data.get("choices") or [])
+        choices = rows_of(data.get("choices"))
         if not choices:
             return ""
         choice = choices[0]
@@ -193,22 +193,30 @@ class CompletionsReader(RawReader):
         prompt_ids: Any = choice.get("prompt_token_ids")
         if isinstance(prompt_ids, list):
             self._prompt_ids = tuple(cast("list[int]", prompt_ids))
-        ids = cast("list[int]", choice.get("token_ids") or [])
-        logprobs = cast("dict[str, Any]", choice.get("logprobs") or {})
-        values = cast("list[float | None]", logprobs.get("token_logprobs") or [])
-        texts = cast("list[str]", logprobs.get("tokens") or [])
-        tops = cast("list[dict[str, float] | None]", logprobs.get("top_logprobs") or [])
-        for n, id in enumerate(ids):
-            value = values[n] if n < len(values) else None
-            text = texts[n] if n < len(texts) else ""
-            top = (tops[n] or {}) if n < len(tops) else {}
-            others = tuple(TokenLogprob(-1, p, t) for t, p in top.items())
+        logprobs = fields_of(choice.get("logprobs"))
+        values, texts, tops = (
+            _list_of(logprobs.get(key)) for key in ("token_logprobs", "tokens", "top_logprobs")
+        )
+        for n, id in enumerate(_ids_of(choice.get("token_ids"))):
+            value = number_of(values[n]) if n < len(values) else None
+            text = str(texts[n]) if n < len(texts) else ""
+            top = fields_of(tops[n] if n < len(tops) else None)
+            others = tuple(TokenLogprob(-1, number_of(p), t) for t, p in top.items())
             self._tokens.append(TokenLogprob(id, value, text, others))
+
+
+def _list_of(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def _ids_of(value: Any) -> list[int]:
+    """Token ids; what is none becomes -1, so that the others keep their places."""
+    return [id if isinstance(id, int) else -1 for id in _list_of(value)]
 
 
 def completions_usage(usage: Mapping[str, Any]) -> Usage:
     """The usage field of OpenAI's APIs."""
-    details = cast("dict[str, Any]", usage.get("prompt_tokens_details") or {})
+    details = fields_of(usage.get("prompt_tokens_details"))
     return Usage(
         count_of(usage.get("prompt_tokens")),
         count_of(usage.get("completion_tokens")),

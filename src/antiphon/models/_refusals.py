@@ -102,7 +102,7 @@ def said_in(body: bytes) -> str:
     text = body.decode("utf-8", "replace").strip()
     try:
         value: Any = json.loads(text)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         value = "" if text.startswith("<") else text
     for key in ("error", "message", "detail", "msg"):
         if isinstance(value, dict) and key in value:

@@ -142,7 +142,7 @@ class Endpoint:
             text = await response.read(1 << 26)
         try:
             return json.loads(text.decode("utf-8", "replace"))
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise ModelResponseError(f"{url} answered something that is not JSON") from error
 
     async def close(self) -> None:

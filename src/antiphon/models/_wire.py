@@ -5,7 +5,7 @@ import mimetypes
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from antiphon.errors import ModelError, clip
 from antiphon.messages import (
@@ -91,13 +91,27 @@ def token_of(entry: Mapping[str, Any], id: int | None = None) -> TokenLogprob:
     """
     if id is None:
         id = entry.get("id", -1)
-    top: list[Mapping[str, Any]] = entry.get("top_logprobs") or []
     return TokenLogprob(
         id if isinstance(id, int) else -1,
-        entry.get("logprob"),
+        number_of(entry.get("logprob")),
         str(entry.get("token") or ""),
-        tuple(token_of(other) for other in top),
+        tuple(token_of(other) for other in rows_of(entry.get("top_logprobs"))),
     )
+
+
+def number_of(value: Any) -> float | None:
+    """A number out of a field; ``None`` where there is none."""
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def fields_of(value: Any) -> Mapping[str, Any]:
+    """An object out of a field; an empty one where there is none."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def rows_of(value: Any) -> list[Mapping[str, Any]]:
+    """A list of objects out of a field; what is none among them is empty."""
+    return [fields_of(item) for item in cast("list[Any]", value)] if isinstance(value, list) else []
 
 
 def count_of(value: Any) -> int:
