@@ -117,7 +117,7 @@ class _Reader:
         while self.position < len(self.lines):
             line = self.lines[self.position]
             begins_field = line.lstrip()[:1] in _FIELD_MARKS
-            ends_header = line.rstrip(" *_")[-1:] == ":" or line.strip().lower() in _BARE_HEADERS
+            ends_header = line.rstrip(" *_")[-1:] == ":" or line.lower().strip() in _BARE_HEADERS
             if not (
                 (self._may_be_numpy and self._numpy())
                 or (ends_header and self._google(line))

@@ -36,22 +36,22 @@ def parameters_schema(signature: Signature) -> Schema:
     Raises:
         ToolDefinitionError: A parameter has a type that JSON cannot carry.
     """
-    shown = [p for p in signature.parameters if p.kind != "context"]
+    shown = [(p.wire_name, p) for p in signature.parameters if p.kind != "context"]
     properties: dict[str, Schema] = {}
     definitions: Schema = {}
     slow: list[Parameter] = []
-    for parameter in shown:
+    for name, parameter in shown:
         schema = plain_schema(parameter.annotation)
-        properties[parameter.wire_name] = {} if schema is None else schema
+        properties[name] = {} if schema is None else schema
         if schema is None:
             slow.append(parameter)
     if slow:
         made, definitions = _pydantic_schemas(signature, slow)
         properties.update(made)
-    for parameter in shown:
-        _decorate(properties[parameter.wire_name], parameter)
+    for name, parameter in shown:
+        _decorate(properties[name], parameter)
     root: Schema = {"type": "object", "properties": properties}
-    required = [p.wire_name for p in shown if p.required]
+    required = [name for name, parameter in shown if parameter.required]
     if required:
         root["required"] = required
     if definitions:
@@ -63,7 +63,7 @@ def _decorate(schema: Schema, parameter: Parameter) -> None:
     """Write a parameter's description and default into its schema, which is nobody else's yet."""
     if parameter.description:
         schema.pop("description", None)
-        for member in schema.get("anyOf", ()):
+        for member in schema.get("anyOf") or ():
             if member.get("description") == parameter.description:
                 del member["description"]
         schema["description"] = parameter.description

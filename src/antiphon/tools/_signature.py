@@ -51,6 +51,8 @@ class Parameter:
     @property
     def wire_name(self) -> str:
         """What a call names it: its name, or the alias that a ``Field`` gives it."""
+        if type(self.annotation) is type:
+            return self.name
         for extra in reversed(getattr(self.annotation, "__metadata__", ())):
             alias = getattr(extra, "validation_alias", None)
             if isinstance(alias, str):
