@@ -12,6 +12,7 @@ from antiphon.errors import DataError, MissingExtraError, RenderError, UsageErro
 from antiphon.formats import _jinja as jinja
 from antiphon.formats import describe, detect_format, get_format
 from antiphon.messages import (
+    AudioPart,
     Conversation,
     ImagePart,
     InvalidToolCall,
@@ -20,6 +21,7 @@ from antiphon.messages import (
     TextPart,
     ToolCall,
     ToolSpec,
+    VideoPart,
 )
 from formats.format_cases import TEMPLATES, conversations
 
@@ -198,6 +200,15 @@ def test_images_stand_where_the_template_puts_them() -> None:
     rendered = get_format(str(TEMPLATES / "plain")).render(Conversation((Message("user", parts),)))
 
     assert rendered.text == "### user\nSee<image></s>\n"
+
+
+@pytest.mark.parametrize("part", [AudioPart("a.wav"), VideoPart("a.mp4")])
+def test_media_that_a_template_leaves_out_are_refused_by_name(part: Part) -> None:
+    kind = "audio" if isinstance(part, AudioPart) else "video"
+    shown = Conversation((Message("user", (TextPart("See "), part)),))
+
+    with pytest.raises(RenderError, match=f"message 0: the chat template leaves out {kind}"):
+        get_format(str(TEMPLATES / "plain")).render(shown)
 
 
 def test_a_failed_call_is_shown_as_it_was_written() -> None:

@@ -21,19 +21,20 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import chain
 from typing import Any, TypeAlias
 
 from antiphon.errors import RenderError, UsageError, clip
 from antiphon.formats import _jinja as jinja
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm
-from antiphon.formats._render import inline_reasoning
+from antiphon.formats._render import MEDIA_WORDS, inline_reasoning
 from antiphon.formats._scan import Parser, Syntax
 from antiphon.formats._template_reader import Reading, reading_of
 from antiphon.formats._template_rows import Rows, Unwritten
 from antiphon.formats._template_spans import Span, find_spans
 from antiphon.formats._types import Rendered, Start
-from antiphon.messages import Conversation
+from antiphon.messages import Conversation, Message
 
 Option: TypeAlias = "bool | int | float | str"
 
@@ -131,6 +132,7 @@ class TemplateFormat(Family):
         conversation = _apart(conversation)
         rows = Rows(conversation, known.spelling, self.marks)
         try:
+            _refuse_unshown(self, conversation, rows)
             spans = find_spans(
                 self,
                 rows,
@@ -164,6 +166,30 @@ class TemplateFormat(Family):
     def text(self, rows: str, *, generate: bool) -> str:
         """The template's text of rows. See `Source.text`."""
         return _run(self, rows, generate)
+
+
+def _refuse_unshown(fmt: TemplateFormat, conversation: Conversation, rows: Rows) -> None:
+    """Refuse media that the template leaves out: shown twice, they make no other text.
+
+    Raises:
+        Unwritten: It leaves some out, or refuses the conversation.
+    """
+    shown = {
+        (type(part), m.role): i for i, m in enumerate(conversation.messages) for part in m.media
+    }
+    for (kind, role), index in shown.items():
+        twice = replace(
+            conversation,
+            messages=tuple(_twice(m, kind) if m.role == role else m for m in conversation.messages),
+        )
+        again = Rows(twice, _knowledge(fmt).spelling, fmt.marks)
+        if fmt.text(again.real(), generate=False) == fmt.text(rows.real(), generate=False):
+            raise Unwritten(f"the chat template leaves out {MEDIA_WORDS[kind]}", index)
+
+
+def _twice(message: Message, kind: type) -> Message:
+    parts = [(part, part) if isinstance(part, kind) else (part,) for part in message.parts]
+    return replace(message, parts=tuple(chain.from_iterable(parts)))
 
 
 def _apart(conversation: Conversation) -> Conversation:
