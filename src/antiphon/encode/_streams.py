@@ -48,13 +48,13 @@ def packets(found: Path | bytes, kind: Literal["audio", "video"], shown: str) ->
         MissingExtraError: PyAV is not installed.
     """
     try:
-        av: Any = importlib.import_module("av")
-    except ImportError as error:
-        raise MissingExtraError(f"reading {kind} files", "media") from error
-    try:
         opened(found).close()  # so that a missing file is told in our words
     except OSError as error:
         raise unreadable(kind, shown, error) from error
+    try:
+        av: Any = importlib.import_module("av")
+    except ImportError as error:
+        raise MissingExtraError(f"reading {kind} files", "media") from error
     try:
         with av.open(BytesIO(found) if isinstance(found, bytes) else str(found)) as container:
             streams: Any = getattr(container.streams, kind)
