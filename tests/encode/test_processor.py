@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 import tokenizers
 
-from antiphon.encode import ProcessorVision, load_vision
+from antiphon.encode import VISIONS, ProcessorVision, load_vision
 from antiphon.errors import EncodeError, MissingExtraError, UnknownNameError
-from antiphon.messages import ImagePart
+from antiphon.messages import AudioPart, ImagePart, VideoPart
 from encode.test_images import png
+from encode.test_media import film, wav
 
 
 @pytest.fixture
@@ -68,3 +69,31 @@ def test_another_familys_processor_needs_transformers(
 
     with pytest.raises(MissingExtraError, match=r"antiphon\[hf\]"):
         load_vision(str(tmp_path))
+
+
+@pytest.mark.filterwarnings("ignore")  # transformers' own
+def test_a_processor_says_how_many_tokens_a_film_is(tmp_path: Path, tiny_json: str) -> None:
+    pytest.importorskip("torchvision")
+    transformers: Any = pytest.importorskip("transformers")
+    marks = ["<|vision_start|>", "<|image_pad|>", "<|video_pad|>", "<|vision_end|>"]
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizers.Tokenizer.from_str(tiny_json),
+        extra_special_tokens=marks,
+        pad_token="<|im_end|>",
+    )
+    pil = getattr(transformers, "Qwen2VLImageProcessorPil", None)
+    processor = transformers.Qwen2_5_VLProcessor(
+        image_processor=(pil or transformers.Qwen2VLImageProcessor)(),
+        tokenizer=tokenizer,
+        video_processor=transformers.Qwen2VLVideoProcessor(do_sample_frames=True, fps=2),
+    )
+    processor.save_pretrained(tmp_path / "model")
+    film(tmp_path / "a.mp4", n_frames=20, fps=5)
+    vision = ProcessorVision(str(tmp_path / "model"), root=tmp_path)
+
+    found = vision.expand(VideoPart("a.mp4"))
+
+    assert found == VISIONS["qwen2_5_vl"].within(tmp_path).expand(VideoPart("a.mp4"))
+    (tmp_path / "a.wav").write_bytes(wav(16_000))
+    with pytest.raises(EncodeError, match="how many tokens audio is, is not known"):
+        vision.expand(AudioPart("a.wav"))
