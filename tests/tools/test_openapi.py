@@ -109,7 +109,8 @@ def test_each_operation_is_a_tool(api: Api) -> None:
     assert shown["required"] == ["item"]
     assert tools["get_item"].idempotent
     assert not tools["get_item"].needs_approval({})
-    assert tools["order"].needs_approval({})
+    assert tools["order"].needs_approval({"item": "tea"})
+    assert not tools["order"].needs_approval({})  # which would be refused: nobody need be asked
     assert "X-Key" not in json.dumps([t.spec.to_openai() for t in tools.values()])
 
 
