@@ -1,6 +1,8 @@
 """Runs to draw: a rich one, and one in which every text is hostile."""
 
 import math
+import struct
+from base64 import b64encode
 
 from antiphon.events import (
     CallEvent,
@@ -19,6 +21,7 @@ from antiphon.events import (
     Trajectory,
 )
 from antiphon.messages import (
+    AudioPart,
     Completion,
     Conversation,
     ImagePart,
@@ -30,6 +33,7 @@ from antiphon.messages import (
     ToolResult,
     ToolSpec,
     Usage,
+    VideoPart,
 )
 from antiphon.viewer import Encoding, Record, Span
 
@@ -263,6 +267,12 @@ HOSTILE = [
 """Texts that would do harm if any of them were markup, script or template."""
 
 
+_FORMAT = struct.pack("<4sIHHIIHH", b"fmt ", 16, 1, 1, 8000, 16000, 2, 16)
+_WAVE = b"WAVE" + _FORMAT + struct.pack("<4sI", b"data", 8) + bytes(8)
+_RIFF = struct.pack("<4sI", b"RIFF", len(_WAVE)) + _WAVE
+_SOUND = "data:audio/wav;base64," + b64encode(_RIFF).decode()
+
+
 def hostile_run() -> Trajectory:
     """Every text that a user, a tool or a model can write holds every hostile text."""
     text = "\n".join(HOSTILE)
@@ -277,6 +287,9 @@ def hostile_run() -> Trajectory:
     images = (
         ImagePart("https://example.invalid/pixel.png"),
         ImagePart("javascript:window.broken=5"),
+        AudioPart("javascript:window.broken=7"),
+        VideoPart(("https://example.invalid/frame.png", "data:text/html,<p>")),
+        AudioPart(_SOUND),
         ImagePart("data:text/html,<script>window.broken=6</script>"),
         ImagePart(
             "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' onload='parent.broken=7'/>"

@@ -48,7 +48,7 @@ def page(browser: "Browser", complaints: Complaints) -> "Iterator[Page]":
         "request",
         lambda r: (
             None
-            if r.url.startswith(("file:", "data:image/"))
+            if r.url.startswith(("file:", "data:image/", "data:audio/"))
             else complaints.append(f"request: {r.url}")
         ),
     )
@@ -92,6 +92,8 @@ def test_hostile_text_runs_nothing_and_is_shown(page: "Page", tmp_path: Path) ->
     page.keyboard.press("1")
     assert HOSTILE[0] in page.locator(".card.user").inner_text()
     assert page.locator("main img").count() == 1
+    assert page.locator("main audio").count() == 1
+    assert page.locator("main video").count() == 0
 
 
 def test_the_keyboard_is_enough(page: "Page", tmp_path: Path) -> None:

@@ -9,7 +9,16 @@ from typing import Any
 import pytest
 
 from antiphon.events import CallEvent, ResultEvent, Trajectory
-from antiphon.messages import Conversation, Message, ToolCall, ToolResult
+from antiphon.messages import (
+    AudioPart,
+    Conversation,
+    ImagePart,
+    Message,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    VideoPart,
+)
 from antiphon.viewer import Record, render_page
 from antiphon.viewer._data import page_data
 from antiphon.viewer._steps import n_shared_chars
@@ -172,6 +181,16 @@ def test_children_follow_their_parent() -> None:
         ("run.json", 0),
         ("clerk for call c1", 1),
     ]
+
+
+def test_what_is_seen_and_heard_is_told_with_its_kind_a_film_of_frames_frame_by_frame() -> None:
+    film = VideoPart(("1.png", "2.png"))
+    shown = Message.user([ImagePart("a.png"), TextPart("and"), AudioPart("b.wav"), film])
+    record = _record(Trajectory(Conversation((shown, Message.assistant("hello")))))
+
+    pairs = [(item["kind"], item["source"]) for item in record["items"][0]["media"]]
+    frames = [("video", "1.png"), ("video", "2.png")]
+    assert pairs == [("image", "a.png"), ("audio", "b.wav"), *frames]
 
 
 def test_a_row_without_steps_is_shown_as_a_conversation() -> None:

@@ -127,7 +127,7 @@ class Turn {
     if (!call) return;
     const node = h("div", "side " + (result.is_error ? "bad" : "result"),
       h("div", "label", h("b", "", result.is_error ? "error" : "result"), h("span", "right", seconds(duration))),
-      jsonView(result.text), images((result.images || []).map((i) => i.source || i)));
+      jsonView(result.text), media((result.images || []).map((i) => ({ kind: "image", source: i.source || i }))));
     call.result.replaceWith(node);
     call.result = node;
     const asked = call.node.querySelector(".approve");

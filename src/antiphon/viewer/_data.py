@@ -11,12 +11,15 @@ from dataclasses import dataclass, field
 
 from antiphon.events import CompactionEvent, ResultEvent, RetryEvent, RunEnd, Trajectory, body_of
 from antiphon.messages import (
+    AudioPart,
+    ImagePart,
     InvalidToolCall,
     JsonObject,
     JsonValue,
     Message,
     ToolCall,
     ToolResult,
+    VideoPart,
     dump_json,
 )
 from antiphon.viewer._encoding import Encoding
@@ -181,7 +184,7 @@ class _Items:
             "role": message.role,
             "name": message.name,
             "text": message.text,
-            "images": [image.source for image in message.images],
+            "media": _media(message),
             "is_error": message.is_error,
             "loss": message.loss,
             "call_id": message.tool_call_id,
@@ -221,7 +224,7 @@ class _Items:
         return {
             "text": message.text,
             "is_error": message.is_error,
-            "images": [image.source for image in message.images],
+            "media": _media(message),
             "duration": None if event is None else finite(event.duration),
             "full_text": full,
         }
@@ -253,6 +256,20 @@ def _answers(calls: Sequence[ToolCall], results: Sequence[Message]) -> list[Mess
     answers: list[Message | None] = [_take(left, call.id) for call in calls]
     unnamed = iter([result for result in left if not result.tool_call_id])
     return [answer if answer is not None else next(unnamed, None) for answer in answers]
+
+
+def _media(message: Message) -> list[JsonValue]:
+    """What is shown or heard beside the text: its kind and where it is, a film's frames in turn."""
+    found: list[JsonValue] = []
+    for part in message.media:
+        kind = _KINDS[type(part)]
+        sources = part.source if isinstance(part.source, tuple) else (part.source,)
+        for source in sources:
+            found.append({"kind": kind, "source": source})
+    return found
+
+
+_KINDS: dict[type, str] = {ImagePart: "image", AudioPart: "audio", VideoPart: "video"}
 
 
 def _take(results: list[Message], call_id: str) -> Message | None:

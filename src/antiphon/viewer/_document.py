@@ -61,7 +61,7 @@ def _policy(style: str, script: str, asks_its_server: bool) -> str:
     own = "'self'" if asks_its_server else "'none'"
     return (
         f"default-src 'none'; style-src {_source(style)}; script-src {_source(script)}; "
-        f"img-src data:; connect-src {own}; base-uri 'none'; form-action 'none'"
+        f"img-src data:; media-src data:; connect-src {own}; base-uri 'none'; form-action 'none'"
     )
 
 

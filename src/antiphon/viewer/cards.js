@@ -16,7 +16,7 @@ function callPair(call) {
         h("div", "label", h("b", "", result.is_error ? "error" : "result"),
           h("span", "right", seconds(result.duration))),
         jsonView(result.text),
-        images(result.images),
+        media(result.media),
         result.full_text !== null && result.full_text !== result.text
           ? fold("the whole text, of which the model saw a part", h("pre", "", result.full_text)) : null));
 }
@@ -79,8 +79,8 @@ function card(item, record) {
     node.append(thought);
   }
   if (item.text) node.append(item.role === "tool" ? jsonView(item.text) : h("div", "text", item.text));
-  const pictures = images(item.images);
-  if (pictures) node.append(pictures);
+  const shown = media(item.media);
+  if (shown) node.append(shown);
   for (const call of item.calls || []) node.append(callPair(call));
   for (const call of item.invalid || []) node.append(invalidPair(call));
   return node;

@@ -70,12 +70,16 @@ function fold(summary, ...children) {
   return h("details", "", h("summary", "", summary), ...children);
 }
 
-function images(sources) {
-  if (!sources || !sources.length) return null;
-  return h("div", "images", sources.map((source) =>
-    /^data:image\//i.test(source)
-      ? h("img", { src: source, alt: "image from the conversation" })
-      : h("code", "ref", `image: ${source}`)));
+// Pictures, sounds and films that are in the page itself are shown; nothing is fetched for others.
+function media(items) {
+  if (!items || !items.length) return null;
+  return h("div", "media", items.map(({ kind, source }) => {
+    const inline = /^data:(image|audio|video)\//i.exec(source);
+    if (!inline) return h("code", "ref", `${kind}: ${source}`);
+    return inline[1].toLowerCase() === "image"
+      ? h("img", { src: source, alt: `${kind} from the conversation` })
+      : h(inline[1].toLowerCase(), { src: source, controls: "", "aria-label": `${kind} from the conversation` });
+  }));
 }
 
 // --- Light and dark, and a dialog of keys
