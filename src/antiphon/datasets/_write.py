@@ -11,16 +11,13 @@ from typing import cast
 from antiphon.datasets._publish import PUBLISHED, publisher
 from antiphon.errors import UnknownNameError, clip
 from antiphon.messages import (
-    AudioPart,
     Conversation,
-    ImagePart,
     JsonObject,
     JsonValue,
     Message,
     TextPart,
     ThinkingPart,
     ToolCall,
-    VideoPart,
     conversation_to_row,
     dump_json,
     part_to_row,
@@ -188,7 +185,7 @@ def _media(conversation: Conversation) -> Written:
     for message in conversation.messages:
         for part in message.media:
             source: JsonValue = list(part.source) if isinstance(part.source, tuple) else part.source
-            columns.setdefault(_COLUMNS[type(part)], []).append(source)
+            columns.setdefault(f"{part.kind}s", []).append(source)
     lost = [
         f"the text {tag!r} beside the row's own {column}"
         for column in columns
@@ -198,7 +195,6 @@ def _media(conversation: Conversation) -> Written:
     return {column: list(sources) for column, sources in columns.items()}, lost
 
 
-_COLUMNS: dict[type, str] = {ImagePart: "images", AudioPart: "audios", VideoPart: "videos"}
 """Where rows keep what their tags, which are singular, stand for."""
 
 
@@ -211,7 +207,7 @@ def _inline(message: Message) -> str:
         elif isinstance(part, TextPart):
             parts.append(part.text)
         else:
-            parts.append(f"<{_COLUMNS[type(part)][:-1]}>")
+            parts.append(f"<{part.kind}>")
     return "".join(parts)
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from unicodedata import normalize
 
 from antiphon.encode._example import IGNORE, TrainingExample
-from antiphon.encode._media import WORDS, Expansion, Senses, Vision, expansion
+from antiphon.encode._media import Expansion, Senses, Vision, expansion
 from antiphon.encode._numpy import np
 from antiphon.encode._policy import LossPolicy, MessageWeights, Weighted
 from antiphon.encode._texts import SERVER, Opening, side_of, texts_that_train, written_in
@@ -210,7 +210,7 @@ class Encoder:
         """What stands for a conversation's images, sounds and films, each looked at once."""
         shown = {i: m.media for i, m in enumerate(conversation.messages) if m.media}
         if shown and self.vision is None:
-            kinds = {WORDS[type(part)] for parts in shown.values() for part in parts}
+            kinds = {part.kind for parts in shown.values() for part in parts}
             raise EncodeError(
                 f"the conversation shows {' and '.join(sorted(kinds))}, and how many tokens each "
                 "is was not said; give the encoder a vision"

@@ -13,10 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol, runtime_checkable
 
 from antiphon.errors import EncodeError, clip
-from antiphon.messages import AudioPart, ImagePart, MediaPart, VideoPart
-
-WORDS: dict[type, str] = {ImagePart: "image", AudioPart: "audio", VideoPart: "video"}
-"""What messages call each kind of part."""
+from antiphon.messages import ImagePart, MediaPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +74,7 @@ def expansion(vision: Vision | Senses, part: MediaPart) -> Expansion:
 def no_sense(part: MediaPart) -> EncodeError:
     """The refusal of a part whose tokens nobody can count."""
     return EncodeError(
-        f"how many tokens {WORDS[type(part)]} is, is not known of this model; "
+        f"how many tokens {part.kind} is, is not known of this model; "
         "name one that takes it, or a directory with its processor"
     )
 

@@ -10,14 +10,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
 from antiphon.messages import (
-    AudioPart,
     Conversation,
-    ImagePart,
     Message,
     TextPart,
     ThinkingPart,
     ToolCall,
-    VideoPart,
     dump_json,
 )
 
@@ -200,11 +197,8 @@ def _content(message: Message, spelling: Spelling, swap: Swap) -> str | list[dic
         if isinstance(part, TextPart):
             parts.append({"type": "text", "text": swap(part.text, kind)})
         elif not isinstance(part, ThinkingPart):
-            parts.append({"type": _TYPES[type(part)]})
+            parts.append({"type": part.kind})
     return [*parts, {"type": "text", "text": swap(failed, kind)}] if failed else parts
-
-
-_TYPES: dict[type, str] = {ImagePart: "image", AudioPart: "audio", VideoPart: "video"}
 
 
 def _call(call: ToolCall, spelling: Spelling, swap: Swap) -> dict[str, Any]:

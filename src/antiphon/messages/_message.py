@@ -7,7 +7,7 @@ evidence beside the value and do not take part.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from antiphon.messages._spec import ToolSpec
 
@@ -41,6 +41,8 @@ class ImagePart:
 
     source: str
     """A path, a URL or a data URI."""
+    kind: ClassVar[Literal["image"]] = "image"
+    """What rows and messages call it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,8 @@ class AudioPart:
 
     source: str
     """A path, a URL or a data URI."""
+    kind: ClassVar[Literal["audio"]] = "audio"
+    """What rows and messages call it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,8 @@ class VideoPart:
 
     source: str | tuple[str, ...]
     """A path, a URL or a data URI; or those of its frames, one by one."""
+    kind: ClassVar[Literal["video"]] = "video"
+    """What rows and messages call it."""
 
 
 MediaPart: TypeAlias = ImagePart | AudioPart | VideoPart

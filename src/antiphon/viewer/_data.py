@@ -11,15 +11,12 @@ from dataclasses import dataclass, field
 
 from antiphon.events import CompactionEvent, ResultEvent, RetryEvent, RunEnd, Trajectory, body_of
 from antiphon.messages import (
-    AudioPart,
-    ImagePart,
     InvalidToolCall,
     JsonObject,
     JsonValue,
     Message,
     ToolCall,
     ToolResult,
-    VideoPart,
     dump_json,
 )
 from antiphon.viewer._encoding import Encoding
@@ -262,14 +259,10 @@ def _media(message: Message) -> list[JsonValue]:
     """What is shown or heard beside the text: its kind and where it is, a film's frames in turn."""
     found: list[JsonValue] = []
     for part in message.media:
-        kind = _KINDS[type(part)]
         sources = part.source if isinstance(part.source, tuple) else (part.source,)
         for source in sources:
-            found.append({"kind": kind, "source": source})
+            found.append({"kind": part.kind, "source": source})
     return found
-
-
-_KINDS: dict[type, str] = {ImagePart: "image", AudioPart: "audio", VideoPart: "video"}
 
 
 def _take(results: list[Message], call_id: str) -> Message | None:
