@@ -19,7 +19,7 @@ from antiphon.messages import Conversation, JsonObject
 from antiphon.models._formatted import FormatReader, Prompt, marks_of, prompt_of
 from antiphon.models._llama import Engine, EngineKey, acquire, release
 from antiphon.models._model import Model, ModelOutput, ModelSettings
-from antiphon.models._sampling import Emit, outputs_of, sample_in
+from antiphon.models._sampling import Emit, outputs_of
 
 
 class GgufModel:
@@ -92,8 +92,8 @@ class GgufModel:
             prompt_ids.extend(engine.tokenize(prompt.rendered))
             engine.generate(prompt_ids, _options(prompt, engine), emit)
 
-        events = sample_in(engine.threads, sample)
-        async with aclosing(outputs_of(events, reader, prompt_ids, started)) as outputs:
+        sampling = outputs_of(engine.threads, sample, reader, prompt_ids, started)
+        async with aclosing(sampling) as outputs:
             async for output in outputs:
                 yield output
 

@@ -36,15 +36,10 @@ Emit = Callable[[Sampled], bool]
 """Takes an event; says whether to stop."""
 
 
-async def sample_in(
+async def _events(
     threads: Executor, sample: Callable[[Emit], None]
 ) -> AsyncGenerator[Sampled, None]:
-    """What is sampled in a thread, as it comes; closing this tells the thread to stop.
-
-    Args:
-        threads: Where to sample.
-        sample: Emits its events until it is done, or is told to stop.  What it raises is raised.
-    """
+    """What is sampled, as it comes; closing this tells the thread to stop."""
     loop = asyncio.get_running_loop()
     events: asyncio.Queue[Sampled | None] = asyncio.Queue()
     stopped = threading.Event()
@@ -74,15 +69,17 @@ async def sample_in(
 
 
 async def outputs_of(
-    events: AsyncGenerator[Sampled, None],
+    threads: Executor,
+    sample: Callable[[Emit], None],
     reader: FormatReader,
     prompt_ids: Sequence[int],
     started: float,
 ) -> AsyncGenerator[ModelOutput, None]:
-    """The deltas of what is sampled, and the completion.
+    """The deltas of what is sampled, and the completion; closing this ends the sampling.
 
     Args:
-        events: Closed with this.
+        threads: Where to sample.
+        sample: Emits its events until it is done, or is told to stop.  What it raises is raised.
         reader: Reads the text.
         prompt_ids: The prompt's tokens, there with the first event.
         started: When the model was asked, by `perf_counter`.
@@ -90,7 +87,7 @@ async def outputs_of(
     first: float | None = None
     tokens: list[TokenLogprob] = []
     last = Sampled("")
-    async with aclosing(events):
+    async with aclosing(_events(threads, sample)) as events:
         async for last in events:
             tokens.extend(last.tokens)
             if last.tokens and reader.prompt.settings.logprobs is not None:

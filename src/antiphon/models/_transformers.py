@@ -23,7 +23,7 @@ from antiphon.formats import Format, Rendered
 from antiphon.messages import Conversation, TokenLogprob
 from antiphon.models._formatted import FormatReader, Prompt, prompt_of
 from antiphon.models._model import Model, ModelOutput, ModelSettings
-from antiphon.models._sampling import Emit, Sampled, outputs_of, sample_in
+from antiphon.models._sampling import Emit, Sampled, outputs_of
 from antiphon.models._stops import StopScanner
 
 DEFAULT_MAX_TOKENS = 1024
@@ -87,8 +87,8 @@ class TransformersModel:
                 if emit(event):
                     return
 
-        events = sample_in(engine.threads, sample)
-        async with aclosing(outputs_of(events, reader, prompt_ids, started)) as outputs:
+        sampling = outputs_of(engine.threads, sample, reader, prompt_ids, started)
+        async with aclosing(sampling) as outputs:
             async for output in outputs:
                 yield output
 
