@@ -8,8 +8,9 @@ import pytest
 from antiphon.encode import EncodedRow, Encoder, pack, to_row, unpack
 from antiphon.errors import UsageError
 from antiphon.train import Collator, TrainSettings, make_trainer, share
+from antiphon.train._attention import Tree, trees
 from antiphon.train._loss import token_losses, weight_sum
-from antiphon.train._model import mask_of
+from antiphon.train._model import share_in
 from antiphon.train._share import branches, is_shared
 from antiphon.train._train import _arguments  # pyright: ignore[reportPrivateUsage]
 from tiny_training import FERRY, conversation, tiny_model
@@ -58,7 +59,7 @@ def trained_step(
     settings = TrainSettings("unused", tmp_path, batch_rows=batch_rows)
     packed = any((row.position_ids == 0).sum() > 1 for row in rows)
     shared = next(filter(is_shared, rows), None)
-    collate = Collator(257, packed, "" if shared is None else mask_of(model, shared))
+    collate = Collator(257, packed, "" if shared is None else share_in(model, shared))
     trainer = make_trainer(
         model=model,
         args=_arguments(settings, has_held_out=False),
@@ -131,13 +132,48 @@ def test_shared_rows_come_apart_again(alike: list[EncodedRow]) -> None:
         share(pack(alike, 4000), 4000)
 
 
+def test_a_row_with_branches_is_trees_behind_each_other(alike: list[EncodedRow]) -> None:
+    (row,) = pack(share(alike, 4000), 4000)
+
+    first, second = trees(row.position_ids) or []
+
+    assert (len(first.lengths), len(second.lengths)) == (3, 2)
+    apart = [tree.n_shared + n for tree in (first, second) for n in tree.lengths]
+    assert apart == [len(one) for one in alike]
+    assert trees([0, 1, 2, 0, 1]) == [Tree(0, (3,)), Tree(0, (2,))]
+    assert trees([0, 1, 2, 3, 2, 3, 1]) is None
+
+
+def test_padded_rows_are_measured_with_the_attention_that_rows_with_branches_need(
+    alike: list[EncodedRow],
+) -> None:
+    model = tiny_model().eval()
+    padded = Collator(257, packed=False)(alike[:3])
+    inputs = {k: v for k, v in padded.items() if k not in ("labels", "loss_weights")}
+    expected = model(**inputs).logits
+
+    assert share_in(model, share(alike, 4000)[0]) == ""
+
+    there = inputs["attention_mask"].bool()
+    assert torch.allclose(model(**inputs).logits[there], expected[there], atol=1e-5)
+
+
+def test_a_model_whose_attention_has_a_window_takes_a_mask(alike: list[EncodedRow]) -> None:
+    (row, *_) = share(alike, 4000)
+    transformers: Any = pytest.importorskip("transformers")
+    sizes = {k: v for k, v in tiny_model().config.to_dict().items() if isinstance(v, int)}
+    config = transformers.MistralConfig(**sizes, sliding_window=4000)
+
+    assert share_in(transformers.MistralForCausalLM(config), row) == "bool"
+
+
 def test_a_model_that_heeds_no_mask_is_refused(alike: list[EncodedRow]) -> None:
     (row, *_) = share(alike, 4000)
     model = tiny_model()
     model.config._attn_implementation = "flash_attention_2"
     with pytest.raises(UsageError, match="needs sdpa or eager attention"):
-        mask_of(model, row)
-    model.config._attn_implementation = "sdpa"
+        share_in(model, row)
+    model.config._attn_implementation = "eager"
     forward = model.model.forward
 
     def heedless(attention_mask: Any = None, **given: Any) -> Any:
@@ -146,7 +182,7 @@ def test_a_model_that_heeds_no_mask_is_refused(alike: list[EncodedRow]) -> None:
     model.model.forward = heedless
 
     with pytest.raises(UsageError, match="does not heed a mask of its own"):
-        mask_of(model, row)
+        share_in(model, row)
 
 
 def test_logits_are_made_only_where_a_token_counts(rows: list[EncodedRow]) -> None:

@@ -6,11 +6,13 @@ will run on.
 
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
 from antiphon.encode import EncodedRow, unpack
 from antiphon.errors import DataError, UsageError, clip
+from antiphon.train._attention import BY_BRANCHES, register
 from antiphon.train._collate import Collator
 from antiphon.train._libraries import library
 from antiphon.train._settings import TrainSettings
@@ -147,41 +149,63 @@ def check_packing(model: Any, row: EncodedRow) -> None:
         )
 
 
-def mask_of(model: Any, row: EncodedRow) -> Literal["bool", "float"]:
-    """How a model takes a mask of its own, seen to it that it heeds one.
+def share_in(model: Any, row: EncodedRow) -> Literal["", "bool", "float"]:
+    """Have a model keep branches apart, and see to it that it does.
+
+    On a CPU its attention goes by branches, where it knows nothing else.  Elsewhere, and where that
+    fails, it takes a mask: one kernel for the whole row.
 
     Args:
         model: The model.
         row: A row with branches.
 
+    Returns:
+        The kind of mask that its rows need; none where positions tell.
+
     Raises:
         UsageError: It does not; rows cannot share their beginnings.
     """
     torch = library("torch")
+    base = model.get_base_model() if hasattr(model, "get_base_model") else model
     attention = str(getattr(model.config, "_attn_implementation", ""))
     if attention not in ("sdpa", "eager"):
         raise UsageError(f"sharing needs sdpa or eager attention, got {clip(attention)}")
-    kind: Literal["bool", "float"] = "bool" if attention == "sdpa" else "float"
     last = branches(row)[-1]
     where = next(model.parameters()).device
 
-    def logits(given: EncodedRow, place: int) -> Any:
+    def logits(given: EncodedRow, place: int, kind: Literal["", "bool", "float"]) -> Any:
         made = Collator(0, packed=True, mask=kind)([given])
         inputs = {k: v.to(where) for k, v in made.items() if k not in ("labels", "loss_weights")}
-        return model(**inputs, use_cache=False).logits[0, place].float()
+        with torch.no_grad():
+            return model(**inputs, use_cache=False).logits[0, place].float()
 
+    rounding = torch.finfo(next(model.parameters()).dtype).eps
     was_training = model.training
     model.eval()
-    with torch.no_grad():
-        together, alone = logits(row, len(row) - 1), logits(last, len(last) - 1)
+    alone = logits(last, len(last) - 1, "")
+    limit = max(1e-4, 64 * rounding) * max(1.0, float(alone.abs().max()))
+
+    def keeps_apart(kind: Literal["", "bool", "float"]) -> bool:
+        together = logits(row, len(row) - 1, kind)
+        return float((together - alone).abs().max()) <= limit
+
+    found: Literal["", "bool", "float"] | None = None
+    if attention == "sdpa" and where.type == "cpu":
+        register()
+        base.set_attn_implementation(BY_BRANCHES)
+        with suppress(NotImplementedError):
+            found = "" if keeps_apart("") else None
+        if found is None:
+            base.set_attn_implementation(attention)
+    kind: Literal["bool", "float"] = "bool" if attention == "sdpa" else "float"
+    if found is None and keeps_apart(kind):
+        found = kind
     model.train(was_training)
-    scale = max(1.0, float(alone.abs().max()))
-    rounding = torch.finfo(next(model.parameters()).dtype).eps
-    if float((together - alone).abs().max()) > max(1e-4, 64 * rounding) * scale:
+    if found is None:
         raise UsageError(
             f"{type(model).__name__} does not heed a mask of its own; train without sharing"
         )
-    return kind
+    return found
 
 
 def save_beside(model: Any, source: str, out: Path) -> None:

@@ -24,8 +24,8 @@ from antiphon.train._model import (
     check_packing,
     check_vocabulary,
     load_model,
-    mask_of,
     save_beside,
+    share_in,
     source_of,
 )
 from antiphon.train._serving import write_serving
@@ -105,7 +105,7 @@ def train(
     check_vocabulary(model, rows)
     if packed and shared is None:
         check_packing(model, next(filter(is_packed, rows)))
-    mask = "" if shared is None else mask_of(model, shared)
+    mask = "" if shared is None else share_in(model, shared)
     pad_id = getattr(model.config, "pad_token_id", None) or 0
     trainer = make_trainer(
         measure=lambda wrapped: measure(wrapped, held_out, pad_id=pad_id),
