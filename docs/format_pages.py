@@ -237,6 +237,7 @@ def _reading(fmt: Format) -> str:
     for block in syntax.blocks:
         where = " at the start of a line" if block.line_start or block.lost else ""
         lost = ", and names a tool on offer" if block.lost else ""
+        lost += f", noted (`{block.slip}`)" if block.slip else ""
         lines.append(f"- `{block.open.strip()}` opens a call{where}{lost}: {_reader(block.reader)}")
     for thinking in syntax.thinking:
         lines.append(
@@ -249,6 +250,17 @@ def _reading(fmt: Format) -> str:
     if syntax.bare is not None:
         how = "at the start of any line" if syntax.bare_is_native else "as a whole answer, noted"
         lines.append(f"- A call without marks counts {how}: {_reader(syntax.bare)}")
+    if syntax.unmarked is not None:
+        marks = " or ".join(f"`{mark}`" for mark in syntax.unmarked.behind)
+        lines.append(
+            f"- The name of a tool on offer at the start of a line, with {marks} behind it, is a "
+            "call, noted (`missing_open`)"
+        )
+    if syntax.blocks:
+        lines.append(
+            "- A mark of these in a sentence, with no call behind it, is text; so is a call in a "
+            "span of code, and one in a fence behind which the text goes on"
+        )
     for word, marks in (("left out", syntax.ignored), ("dropped behind a call", syntax.doubled)):
         if marks:
             lines.append(f"- Marks that are {word}: " + ", ".join(f"`{m.strip()}`" for m in marks))

@@ -174,6 +174,13 @@ SLIPS: dict[str, tuple[str, str, Start]] = {
     "extra_type": ("deepseek_v3_1", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function"
                    '<｜tool▁sep｜>find\n```json\n{"query": "nib", "limit": 2}\n```'
                    "<｜tool▁call▁end｜><｜tool▁calls▁end｜>", "content"),
+    "misspelt_id": ("kimi_k2", "<|tool_calls_section_begin|><|tool_call_begin|>functions_find_1"
+                    '<|tool_call_argument_begin|>{"query": "nib", "limit": 2}<|tool_call_end|>'
+                    "<|tool_calls_section_end|>", "content"),
+    "other_version": ("mistral_v13", '[TOOL_CALLS][{"name": "find", "arguments": {"query": "nib", '
+                      '"limit": 2}}]', "content"),
+    "missing_mark": ("internlm2", '<|action_start|>\n{"name": "find", "parameters": {"query": '
+                     '"nib", "limit": 2}}<|action_end|>', "content"),
     "missing_type": ("deepseek_v3", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>find<｜tool▁sep｜>"
                      '{"query": "nib", "limit": 2}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
                      "content"),
@@ -194,9 +201,86 @@ def test_a_slip_is_mended_with_its_name_and_refused_when_strict(slip: str) -> No
     assert "nib" in _kept(strict)
 
 
+_M3 = "]<]minimax[>["
+SPELLINGS = [
+    *(
+        ("kimi_k2", f"<|tool_calls_section_begin|><|tool_call_begin|>{id}<|tool_call_argument_begin"
+         '|>{"query": "nib", "limit": 2}<|tool_call_end|><|tool_calls_section_end|>', "misspelt_id")
+        for id in ("functions.find5", "functionsfind5", "functions_find_1", "find_0")
+    ),
+    ("kimi_k2", '<|tool_call_section_begin|><|tool_call_begin|>functions.find:0<|tool_call_argument'
+     '_begin|>{"query": "nib", "limit": 2}<|tool_call_end|><|tool_call_section_end|>',
+     "misspelt_tag"),
+    ("mistral_nemo", '[TOOL_CALLS]find[ARGS]{"query": "nib", "limit": 2}', "other_version"),
+    ("mistral", '[TOOL_CALLS] find{"query": "nib", "limit": 2}', "other_version"),
+    ("minimax_m3", f'{_M3}<tool_call>\n{_M3}invoke name="find">{_M3}<query>nib{_M3}</query>{_M3}'
+     f"<limit>2{_M3}</limit>{_M3}</invoke>\n{_M3}</tool_call>", "misspelt_tag"),
+    ("minimax_m3", f'{_M3}<tool_call>\n{_M3}<invoke name="find">{_M3}nib{_M3}</query>{_M3}<limit>'
+     f"2{_M3}</limit>{_M3}</invoke>\n{_M3}</tool_call>", "missing_tag"),
+    ("glm4_5", "find\n<arg_key>query</arg_key>\n<arg_value>nib</arg_value>\n<arg_key>limit"
+     "</arg_key>\n<arg_value>2</arg_value>\n</tool_call>", "missing_open"),
+    ("glm4_7", "find<arg_key>query</arg_key><arg_value>nib</arg_value><arg_key>limit</arg_key>"
+     "<arg_value>2</arg_value>", "missing_open"),
+    ("mistral_v13", 'find[ARGS]{"query": "nib", "limit": 2}', "missing_open"),
+    ("mistral_v13", 'find[CALL_ID]abcdefghi[ARGS]{"query": "nib", "limit": 2}', "missing_open"),
+    ("mistral_v13", '[{"name": "find", "arguments": {"query": "nib", "limit": 2}}]', "bare_json"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text", "repair"), SPELLINGS)
+def test_a_spelling_that_models_use_in_place_of_the_family_s_is_read_and_named(
+    name: str, text: str, repair: str
+) -> None:
+    """sgl-project/sglang#21377, exo-explore/exo#2281, vllm-project/vllm#32146 and #51075,
+    vllm-project/vllm-gaudi#1724."""
+    answer = _Answer(get_format(name), text, "content")
+
+    message, strict = _read(answer, text), _read(answer, text, strict=True)
+
+    assert _calls(message) == [("find", {"query": "nib", "limit": 2})]
+    assert message.text == ""
+    assert repair in message.tool_calls[0].repairs
+    assert not any(call.repairs for call in strict.tool_calls)
+    assert strict.text or strict.invalid_tool_calls
+    assert "nib" in _kept(strict)
+
+
+UNMARKED = [
+    name for name in VARIANTS if getattr(getattr(variant(name), "syntax", None), "unmarked", None)
+]
+
+
+@pytest.mark.parametrize("name", UNMARKED)
+def test_a_call_that_lost_the_mark_before_its_name_is_read_at_the_start_of_a_line(
+    name: str,
+) -> None:
+    answer = _answer(name, "find")
+    assert answer is not None
+    answer = answer._replace(start="content")
+    found = re.search(r"\bfind\b", answer.text)
+    assert found is not None
+    text = answer.text[found.start() :]
+    if "[ARGS]" not in text and "_key>" not in text and "tool_sep" not in text:
+        text = 'find[ARGS]{"query": "wordquince", "limit": 2}'  # a family that writes arrays
+    for before in ("", "I look.\n", "I look.\n\n", "find is what I need:\nfind\n"):
+        message = _read(answer, before + text)
+
+        assert _calls(message) == [("find", FIND.arguments)]
+        assert message.text.rstrip() == before.rstrip()
+        assert "missing_open" in message.tool_calls[0].repairs
+        assert not _read(answer, before + text, strict=True).tool_calls
+    for prose in ("I find ", "seek "):
+        message = _read(answer, prose + text if prose[0] == "I" else prose + text[5:])
+
+        assert message.tool_calls == ()
+    message = _read(answer, "find it\nfind\nping\n- find: x")
+    assert message.text == "find it\nfind\nping\n- find: x"
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
+        ("mistral_v13", "[TOOL_CALLS]ping[ARGS]"),
         ("deepseek_v3_1", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>ping<｜tool▁sep｜>"
          "<｜tool▁call▁end｜><｜tool▁calls▁end｜>"),
         ("kimi_k2", "<|tool_calls_section_begin|><|tool_call_begin|>functions.ping:0"

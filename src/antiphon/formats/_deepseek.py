@@ -9,7 +9,13 @@ from dataclasses import dataclass
 
 from antiphon.formats._cursor import Reading
 from antiphon.formats._grammar import CallForm, Node, Rules, seq
-from antiphon.formats._readers import Section, close_call, read_arguments, take_doubled
+from antiphon.formats._readers import (
+    Section,
+    close_call,
+    read_arguments,
+    read_head,
+    take_doubled,
+)
 from antiphon.formats._render import Writer, inline_reasoning, moved_up, with_parts
 from antiphon.formats._scan import Block, Parser, Syntax, Thinking
 from antiphon.formats._schema_grammar import arguments_node
@@ -57,7 +63,8 @@ class Calls:
         if not p.call_in_progress:
             p.call_begin()
         yield from take_doubled(p, opened_by)
-        before = (yield from c.until(SEP, before=self.resync)).strip()
+        before = (yield from read_head(p, (SEP,), before=self.resync)).strip()
+        yield from c.take(SEP)
         typed = before == "function" and (yield from c.space()) not in ("{", "`", "")
         if typed != self.fenced:
             p.note("missing_type" if self.fenced else "extra_type")

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from antiphon.formats._cursor import Reading
 from antiphon.formats._grammar import EMPTY, Free, Lit, Node, Rep, Rules, alt, seq
-from antiphon.formats._scan import Parser
+from antiphon.formats._scan import NotACall, Parser
 from antiphon.formats._schema_grammar import SchemaMaker, rule_name
 from antiphon.formats._typing import json_of, kinds, resolved
 from antiphon.formats._value_end import attributes
@@ -70,7 +70,9 @@ class Elements:
                 if (yield from c.take(self.close)):
                     p.call_drop()
                     return
-                raise c.unexpected(repr(self.call))
+                if not (yield from c.take(f"{self.lead}invoke")):
+                    raise NotACall(str(c.unexpected(repr(self.call))))
+                p.note("misspelt_tag")
         while True:
             yield from self._call(p)
             if not inside:
@@ -116,12 +118,30 @@ class Elements:
                 raise c.unexpected(repr(self.lead + f"</{tag}>"))
             if (yield from c.take(f"</{tag}>")):
                 return
+            before = ", " if seen else ""
             if not (yield from c.take("<")):
-                raise c.unexpected("a tag")
+                seen.append((yield from self._untagged(p, schema, spec, before)))
+                continue
             key = yield from c.until(">")
-            p.call_arguments(f"{', ' if seen else ''}{dump_json(key)}: ")
+            p.call_arguments(f"{before}{dump_json(key)}: ")
             seen.append(key)
             yield from self._value(p, _field(schema, key, spec), spec, key, depth=depth)
+
+    def _untagged(self, p: Parser, schema: Any, spec: ToolSpec | None, before: str) -> Reading[str]:
+        """A field whose opening tag is missing, up to and with its closing one; its key."""
+        c = p.c
+        pieces: list[str] = []
+        yield from read_raw(c, pieces.append, self.lead)
+        if not (yield from c.take("</")):
+            raise c.unexpected("a closing tag")
+        key = yield from c.until(">")
+        inner = _field(schema, key, spec)
+        if inner is None:
+            raise c.malformed(f"{key[:40]!r} is no key of a tool on offer")
+        p.note("missing_tag")
+        allowed = kinds(inner, spec.parameters) if spec else frozenset[str]()
+        p.call_arguments(f"{before}{dump_json(key)}: {_leaf(''.join(pieces), allowed, p.note)}")
+        return key
 
     def _value(
         self, p: Parser, schema: Any, spec: ToolSpec | None, tag: str, *, depth: int
@@ -143,8 +163,13 @@ class Elements:
         if (yield from c.take(f"</{tag}>")):
             p.call_arguments(_leaf(text, allowed, p.note))
             return
-        if text.strip() or not (yield from c.take("<")):
+        if text.strip():
             raise c.unexpected(repr(end))
+        if not (yield from c.take("<")):
+            p.call_arguments("{")
+            yield from self._untagged(p, schema, spec, "")
+            yield from self._more_fields(p, schema, spec, tag, depth=depth + 1)
+            return
         key = yield from c.until(">")
         is_array = key == _ITEM and ("array" in allowed or "object" not in allowed)
         if is_array:
@@ -166,7 +191,8 @@ class Elements:
                 p.call_arguments("}")
                 return
             if not (yield from c.take("<")):
-                raise c.unexpected("a tag")
+                yield from self._untagged(p, schema, spec, ", ")
+                continue
             key = yield from c.until(">")
             p.call_arguments(f", {dump_json(key)}: ")
             yield from self._value(p, _field(schema, key, spec), spec, key, depth=depth)

@@ -17,7 +17,7 @@ from typing import Any, cast
 from antiphon.formats._cursor import Reading
 from antiphon.formats._members import is_bare_key, read_members
 from antiphon.formats._readers import close_call, take_doubled
-from antiphon.formats._scan import Block, Parser
+from antiphon.formats._scan import Block, NotACall, Parser
 from antiphon.formats._values import Dialect
 from antiphon.messages import JsonValue, ToolSpec
 
@@ -51,13 +51,13 @@ class GemmaCalls:
         c = p.c
         if not p.call_in_progress:
             p.call_begin()
-        if opened_by == _WORD:
+        is_word = opened_by == _WORD
+        if is_word:
             p.note("missing_open")
         else:
             yield from take_doubled(p, opened_by)
             yield from c.space()
-            if not (yield from c.take(_WORD)):
-                p.note("missing_word")
+            is_word = yield from c.take(_WORD)
         parts: list[str] = []
         while True:
             found = _NAME.match(c.text, c.pos)
@@ -67,15 +67,18 @@ class GemmaCalls:
             if c.pos < len(c.text) or c.closed or sum(map(len, parts)) > 200:
                 break
             yield
-        p.call_name("".join(parts))
         bracket = yield from c.space()
-        if (yield from c.is_next(self.close)):
+        over = yield from c.is_next(self.close)
+        if not over and bracket not in ("{", "("):
+            raise NotACall(str(c.unexpected("'{' after the name of a call")))
+        if not is_word:
+            p.note("missing_word")
+        p.call_name("".join(parts))
+        if over:
             p.note("no_arguments")
             yield from close_call(p, self.close)
             p.call_end()
             return
-        if bracket not in ("{", "("):
-            raise c.unexpected("'{' after the name of a call")
         if bracket == "(":
             p.note("round_brackets")
         c.pos += 1

@@ -21,7 +21,7 @@ from antiphon.formats._render import (
     spec_json,
     with_parts,
 )
-from antiphon.formats._scan import Block, Syntax, Thinking
+from antiphon.formats._scan import Block, Syntax, Thinking, Unmarked
 from antiphon.formats._tagged import Tagged, check_calls, write_calls
 from antiphon.formats._tagged_grammar import tagged_form
 from antiphon.formats._types import Around, Author, Rendered, Start
@@ -101,6 +101,7 @@ def _syntax(feed: str) -> Syntax:
     return Syntax(
         blocks=(Block("<tool_call>", _tags(feed), before=feed),),
         thinking=(Thinking(after_open="", before_close="", after_close=feed),),
+        unmarked=Unmarked(_tags(feed), ("<arg_key>",)),
         doubled=("</tool_call>",),
         lead=feed,
     )

@@ -2,9 +2,12 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from antiphon.formats._cursor import Reading
+from antiphon.formats._readers import JsonCalls, NamedJson, take_doubled
 from antiphon.formats._render import Writer
+from antiphon.formats._scan import Block, Parser, Syntax, Thinking, Unmarked
 from antiphon.messages import Conversation, Message, ToolCall, ToolSpec, dump_json
 
 MARKS = frozenset(
@@ -20,6 +23,58 @@ MARKS = frozenset(
         "[/TOOL_RESULTS]",
     }
 )
+CALLS = "[TOOL_CALLS]"
+
+
+def _name_and_id(head: str) -> tuple[str, str]:
+    """What stands before the arguments, taken apart."""
+    name, _, id = head.partition("[CALL_ID]")
+    return name.strip(), id.strip()
+
+
+NAMED = NamedJson("[ARGS]", name=_name_and_id, next_block=(CALLS,), direct=True)
+_OTHER = replace(NAMED, slip="other_version")
+LISTED = JsonCalls(array=True, next_block=(CALLS,))
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Calls in one array, or each behind its name; either is read in place of the other, with a
+    note."""
+
+    listed: bool
+    """Whether the family writes an array."""
+    resync: tuple[str, ...] = (CALLS,)
+    """See `Reader.resync`."""
+
+    def read(self, p: Parser, opened_by: str) -> Reading[None]:
+        """See `Reader.read`."""
+        p.call_begin()
+        yield from take_doubled(p, opened_by)
+        if (yield from p.c.space()) in ("[", "{"):
+            p.note_if("" if self.listed else "other_version")
+            yield from LISTED.read(p, "")
+        else:
+            yield from (_OTHER if self.listed else NAMED).read(p, "")
+
+
+def syntax(*, listed: bool, thinking: tuple[Thinking, ...] = (), lead: str = "") -> Syntax:
+    """The table of a family.
+
+    Args:
+        listed: Whether it writes its calls in one array.
+        thinking: How it writes reasoning.
+        lead: See `Syntax.lead`.
+    """
+    return Syntax(
+        blocks=(Block(CALLS, Calls(listed)),),
+        thinking=thinking,
+        bare=JsonCalls(bare_note="bare_json", array=True),
+        unmarked=Unmarked(NAMED, ("[ARGS]", "[CALL_ID]")),
+        lead=lead,
+    )
+
+
 _ID = re.compile(r"[a-zA-Z0-9]{9}")
 
 

@@ -47,7 +47,7 @@ class PythonCalls:
             raise NotACall("Python calls begin with a bracket")
         if not p.call_in_progress:
             p.call_begin()
-        in_list = opened_by == "["
+        in_list, slip = opened_by == "[", ""
         if in_list:
             p.note_if(self.bare_note)
         else:
@@ -59,7 +59,7 @@ class PythonCalls:
                 return
             c.pos += in_list
             if in_list == self.lines:
-                p.note("array" if in_list else "no_array")
+                slip = "array" if in_list else "no_array"
         if in_list and (yield from c.space()) == "]":
             if p.without_marks:
                 raise NotACall("an empty list")
@@ -68,7 +68,7 @@ class PythonCalls:
             p.call_drop()
             return
         while True:
-            yield from self._call(p)
+            yield from self._call(p, slip)
             if not (yield from self._more(p, in_list)):
                 break
             p.call_end()
@@ -76,7 +76,7 @@ class PythonCalls:
         yield from self._closing(p)
         p.call_end()
 
-    def _call(self, p: Parser) -> Reading[None]:
+    def _call(self, p: Parser, slip: str) -> Reading[None]:
         c = p.c
         yield from c.space()
         parts: list[str] = []
@@ -89,7 +89,8 @@ class PythonCalls:
                 break
             yield
         if (yield from c.peek()) != "(":
-            raise c.unexpected("'(' after the name of a call")
+            raise NotACall(str(c.unexpected("'(' after the name of a call")))
+        p.note_if(slip)
         p.call_name("".join(parts))
         c.pos += 1
         yield from read_members(c, p.call_arguments, p.note, dialect=PYTHON, sign="=", close=")")

@@ -6,6 +6,7 @@ arrives.
 """
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from antiphon.formats._syntax import Reader
 from antiphon.formats._values import JSON, convert, read_string, read_value
 
 _FENCE = "```"
+MAX_HEAD = 512  # characters before the mark behind a call's name
 
 
 def ignore(text: str) -> None:
@@ -56,9 +58,12 @@ class JsonCalls:
         in_array = ch == "["
         if in_array:
             c.pos += 1
+            ch = yield from c.space()
+            if ch not in ("{", "]"):
+                raise NotACall(str(c.unexpected("a call as a JSON object")))
             if not self.array:
                 p.note("array")
-            if (yield from c.space()) == "]":
+            if ch == "]":
                 c.pos += 1
                 yield from self._closing(p, fenced)
                 p.call_drop()
@@ -97,7 +102,7 @@ class JsonCalls:
             fenced = True
             ch = yield from c.space()
         if ch not in ("{", "["):
-            raise c.unexpected("a call as a JSON object")
+            raise NotACall(str(c.unexpected("a call as a JSON object")))
         return fenced, ch
 
     def _between(self, p: Parser, in_array: bool) -> Reading[tuple[bool, bool]]:
@@ -240,13 +245,20 @@ class NamedJson:
     """A name, a mark, and the arguments as a JSON object."""
 
     separator: str
-    """The mark between name and arguments; ``{`` where the object itself ends the name."""
+    """The mark between name and arguments."""
     close: str = ""
     """The mark behind the arguments; ``""`` where the object ends by itself."""
     name: Callable[[str], tuple[str, str]] = lambda text: (text.strip(), "")
     """Takes the text before the separator apart into name and id."""
     next_block: tuple[str, ...] = ()
     """Marks that start the next call, where a malformed one ends at the latest."""
+    slip: str = ""
+    """What to note where this reads calls of the family's kin."""
+    direct: bool = False
+    """Whether the object may stand right behind the name."""
+    around: tuple[str, str] = ("", "")
+    """Patterns of what models write before and behind the name of a tool in place of the family's
+    own."""
 
     @property
     def resync(self) -> tuple[str, ...]:
@@ -259,15 +271,40 @@ class NamedJson:
         if not p.call_in_progress:
             p.call_begin()
         yield from take_doubled(p, opened_by)
-        before = tuple(m for m in self.resync if m != self.separator)
-        name, id = self.name((yield from c.until(self.separator, before=before)))
-        if self.separator == "{":
-            c.pos -= 1
-        p.call_name(name, id=id, quoted=False)
-        yield from read_arguments(p, end=self.close)
+        marks = (self.separator, "{") if self.direct else (self.separator,)
+        name, id = self.name((yield from read_head(p, marks, before=self.resync)))
+        p.note_if(self.slip)
+        p.call_name(self._meant(p, name, id), id=id, quoted=False)
+        yield from c.take(self.separator)
         if self.close:
+            yield from read_arguments(p, end=self.close)
             yield from close_call(p, self.close, others=self.next_block)
+        elif (yield from self._is_over(p)):
+            p.call_cut(())
+            p.note("no_arguments")
+        else:
+            yield from read_arguments(p)
         p.call_end()
+
+    def _is_over(self, p: Parser) -> Reading[bool]:
+        """Whether the text ends here, or another call begins."""
+        if not (yield from p.c.space()):
+            return True
+        for mark in self.next_block:
+            if (yield from p.c.is_next(mark)):
+                return True
+        return False
+
+    def _meant(self, p: Parser, name: str, id: str) -> str:
+        """The tool on offer whose name an id of another form holds; else the name as it is."""
+        if name in p.tools or not any(self.around):
+            return name
+        before, behind = self.around
+        names = [n for n in p.tools if re.fullmatch(before + re.escape(n) + behind, id or name)]
+        if not names:
+            return name
+        p.note("misspelt_id")
+        return max(names, key=len)
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,6 +335,33 @@ class Section:
         p.call_begin()
         p.note("missing_open")
         yield from self.reader.read(p, "")
+
+
+def read_head(p: Parser, marks: tuple[str, ...], *, before: tuple[str, ...]) -> Reading[str]:
+    """Read the head of a call: a name, up to one of some marks, which stays.
+
+    Args:
+        p: The parser.
+        marks: Marks behind the head.
+        before: Marks that it must come before.
+
+    Raises:
+        Malformed: Another mark comes first, or none does in time.
+        NotACall: The same, and what stands there is no name.
+    """
+    c = p.c
+    while True:
+        found = [(at, mark) for mark in (*marks, *before) if (at := c.text.find(mark, c.pos)) >= 0]
+        end, mark = min(found, default=(len(c.text), ""))
+        head = c.text[c.pos : min(end, c.pos + MAX_HEAD)]
+        if mark in marks and end <= c.pos + MAX_HEAD:
+            c.pos = end
+            return head
+        if mark or c.closed or len(head) == MAX_HEAD:
+            error = c.malformed(f"no {marks[0]!r} behind the name of a call")
+            is_name = len(head.split()) < 2 and len(head) < MAX_HEAD
+            raise error if is_name else NotACall(str(error))
+        yield
 
 
 def take_doubled(p: Parser, mark: str) -> Reading[None]:

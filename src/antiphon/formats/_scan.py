@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from antiphon.errors import UsageError
+from antiphon.formats._code import Code, goes_on
 from antiphon.formats._cursor import Cursor, Malformed, Reading
 from antiphon.formats._syntax import (
     BARE,
@@ -26,6 +27,7 @@ from antiphon.formats._syntax import (
     tokens,
 )
 from antiphon.formats._syntax import Block as Block  # families take their tables' parts from here
+from antiphon.formats._syntax import Unmarked as Unmarked
 from antiphon.formats._types import Start
 from antiphon.formats._values import tail
 from antiphon.messages import (
@@ -45,7 +47,7 @@ from antiphon.messages import (
 
 
 class NotACall(Malformed):
-    """Text that looked like a call without marks and is none."""
+    """Text that looked like a call and is none: without marks, or a mark that is only named."""
 
 
 @dataclass(slots=True)
@@ -88,7 +90,9 @@ class Parser:
         bare = syntax.bare is not None and (
             syntax.bare_is_native or (bool(self.tools) and not strict)
         )
-        self._table = table_of(syntax, bare, bool(self.tools) and not strict)
+        mends = bool(self.tools) and not strict
+        names = tuple(filter(_NAME.fullmatch, self.tools)) if mends and syntax.unmarked else ()
+        self._table = table_of(syntax, bare, mends, names)
         self._parts: list[tuple[type[TextPart] | type[ThinkingPart], list[str]]] = []
         self._calls: list[ToolCall] = []
         self._invalid: list[InvalidToolCall] = []
@@ -101,6 +105,7 @@ class Parser:
         self._early_notes: list[str] = []
         self._bare_reading = False
         self._space = ""
+        self._code = Code()
         self._out: list[Delta] = []
         self._done = False
         self._run = self._message(start)
@@ -160,6 +165,7 @@ class Parser:
             text = gap + stripped if self._wrote_text else stripped
             self._gap.clear()
         self._line_start = text[-1] == "\n"
+        self._code.add(text)
         self._wrote_text = self._wrote_text or not text.isspace()
         self._append(TextPart, text)
         last = self._out[-1] if self._out else None
@@ -258,7 +264,7 @@ class Parser:
         if call.tentative and self.tools and name not in self.tools:
             raise NotACall("no tool of that name")
         if not quoted and holds_markup(name) and name not in self.tools:
-            raise self.c.malformed(f"{name[:40]!r} is no name of a tool")
+            raise NotACall(str(self.c.malformed(f"{name[:40]!r} is no name of a tool")))
         call.name = name
         if id:
             call.id = id
@@ -354,7 +360,7 @@ class Parser:
         if start == "reasoning" and self._syntax.thinking:
             yield from self._reasoning(self._syntax.thinking[0])
         if self._syntax.first is not None:
-            yield from self._block(self._syntax.first, "")
+            yield from self._read(self._syntax.first, "")
         while True:
             mark = yield from self._content()
             if not mark:
@@ -365,13 +371,14 @@ class Parser:
             elif mark in self._table.closers:
                 self.c.kept()
                 yield from self._drop(self._table.closers[mark])
-            elif mark not in self._table.blocks:
+            elif mark in self._table.blocks:
+                yield from self._block(self._table.blocks[mark])
+            elif mark in self._table.names:
+                assert self._syntax.unmarked is not None
+                yield from self._named(self._syntax.unmarked, mark)
+            else:
                 assert self._syntax.bare is not None
                 yield from self._bare(self._syntax.bare, mark)
-            elif self._table.blocks[mark].lost:
-                yield from self._bare(self._table.blocks[mark].reader, mark)
-            else:
-                yield from self._block(self._table.blocks[mark].reader, mark)
 
     def _content(self) -> Reading[str]:
         """Release text up to the next mark that counts; ``""`` at the end of the text."""
@@ -399,25 +406,59 @@ class Parser:
             self.text(c.text[c.pos : match.start()])
             c.pos = match.start()
             mark = self._counts(found)
+            if mark in table.blocks or mark in table.names:
+                if (yield from self._is_quoted(found.removesuffix(mark or ""))):
+                    mark = None
+            elif mark == "" and not self._after_call:
+                place = self._code.read("")
+                if place.in_span or (place.in_fence and self._code.is_shown):
+                    mark = None
             if mark is None:
                 self.text(found)
-                c.pos = match.end()
+                c.pos += len(found)
             else:
-                c.pos = match.end()
+                c.pos += len(found)
                 if mark:
                     self._space = found.removesuffix(mark)
-                    c.keep(match.end() - len(mark))
+                    c.keep(c.pos - len(mark))
                     return mark
+
+    def _is_quoted(self, space: str) -> Reading[bool]:
+        """Whether the mark at the position stands in code that is shown to the reader.
+
+        That is a span of code in a line, or a fence behind which the text goes on; a call in a
+        fence at the end of an answer is meant as one.  Then what comes is held back until the end.
+
+        Args:
+            space: The white space that stands before the mark and belongs to it.
+        """
+        place = self._code.read(space)
+        if place.begins_span or not place.in_fence:
+            return place.begins_span
+        if self._code.is_shown is None:
+            c, held = self.c, list[str]()
+            while True:
+                held.append(c.rest())
+                if c.closed:
+                    break
+                yield
+            c.give_back("".join(held))
+            rest = Parser(self._syntax, tools=tuple(self.tools.values()), strict=self.strict)
+            rest.feed(c.text)
+            rest.finish()
+            self._code.is_shown = goes_on(rest.message.text)
+        return self._code.is_shown
 
     def _counts(self, found: str) -> str | None:
         """The mark in a match if it counts here, ``""`` if it is to be left out, else ``None``."""
         syntax = self._syntax
-        mark = found.lstrip() if found.lstrip() in self._table.blocks else found
+        plain = found.lstrip()
+        mark = plain if plain in self._table.blocks or plain in self._table.names else found
         at_line_start = self._line_start or found[0] == "\n"
         if mark in self._table.blocks:
             block = self._table.blocks[mark]
             return mark if at_line_start or not (block.line_start or block.lost) else None
-        if mark in self._table.thinking:
+        if mark in self._table.thinking or mark in self._table.names:
             return mark if at_line_start else None
         if mark in syntax.ignored:
             return ""
@@ -434,23 +475,77 @@ class Parser:
     def _held(self) -> int:
         text, table = self.c.text, self._table
         for size in range(min(table.longest - 1, len(text) - self.c.pos), 0, -1):
-            if text[len(text) - size :] in table.prefixes:
+            end = text[len(text) - size :]
+            if end in table.prefixes or (end in table.starts and self._starts_line(size)):
                 return size
         return 0
 
-    def _block(self, reader: Reader, mark: str) -> Reading[None]:
+    def _starts_line(self, size: int) -> bool:
+        """Whether the last characters that arrived stand at the start of a line."""
+        before = self.c.text[self.c.pos : len(self.c.text) - size]
+        rest = before.strip(self._syntax.gap) if self._after_call else before
+        return before.endswith("\n") or (self._line_start and not rest)
+
+    def _block(self, block: Block) -> Reading[None]:
+        if block.lost:
+            yield from self._bare(block.reader, block.open)
+            return
+        if block.slip:
+            self._early_notes.append(block.slip)
+        yield from self._read(block.reader, block.open)
+
+    def _read(self, reader: Reader, mark: str) -> Reading[None]:
+        is_mentioned = bool(mark) and not self._line_start and "\n" not in self._space
         try:
             yield from reader.read(self, mark)
+        except NotACall as error:
+            if is_mentioned:
+                self._say(mark)
+                return
+            yield from self._recover(reader, error)
         except Malformed as error:
             yield from self._recover(reader, error)
         self.c.kept()
 
-    def _bare(self, reader: Reader, mark: str) -> Reading[None]:
+    def _say(self, mark: str) -> None:
+        """A mark is only spoken of: it is text, and what stands behind it is read as ever."""
+        self._call = None
+        self._early_notes.clear()
+        self.c.give_back(self.c.kept().removeprefix(mark))
+        self._wrote_text = True
+        self.text(self._space + mark)
+
+    def _named(self, unmarked: Unmarked, name: str) -> Reading[None]:
+        """Read a call from its name on, if a mark that the family writes behind names follows."""
+        c = self.c
+        c.pos -= len(name)
+        if (yield from self._comes_behind(len(name), unmarked.behind)):
+            self._early_notes.append("missing_open")
+            yield from self._bare(unmarked.reader, name, opened_by="")
+            return
+        c.pos += len(name)
+        self._wrote_text = True
+        self.text(self._space + c.kept())
+
+    def _comes_behind(self, size: int, marks: Sequence[str]) -> Reading[bool]:
+        """Whether a mark comes behind the next `size` characters and a little space."""
+        c, longest = self.c, _MAX_SPACE + max(map(len, marks))
+        while True:
+            start = c.pos + size
+            rest = c.text[start : start + longest].lstrip(" \t\r\n")
+            if rest.startswith(tuple(marks)):
+                return True
+            is_full = len(c.text) >= start + longest
+            if c.closed or is_full or (rest and not any(m.startswith(rest) for m in marks)):
+                return False
+            yield
+
+    def _bare(self, reader: Reader, mark: str, *, opened_by: str | None = None) -> Reading[None]:
         """Read what may be a call without marks; as long as it is not sure, it may be text."""
         self.call_begin(tentative=True)
         self._bare_reading = True
         try:
-            yield from reader.read(self, mark)
+            yield from reader.read(self, mark if opened_by is None else opened_by)
         except Malformed as error:
             call = self._call
             if call is not None and not call.tentative:
@@ -571,7 +666,9 @@ class Parser:
                 return
 
 
-_MARKUP = re.compile(r"[<>{}\n]")
+_NAME = re.compile(r"[\w.:/-]+")
+_MAX_SPACE = 8  # characters between a name and the mark behind it
+_MARKUP = re.compile(r"[<>{}\s`]")
 
 
 def holds_markup(name: str) -> bool:

@@ -5,6 +5,7 @@ What is worked out of a table, patterns and the beginnings of marks, is worked o
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
@@ -47,6 +48,19 @@ class Block:
     lost: bool = False
     """Whether this is what calls look like that lost the family's mark: it counts at the start of
     a line, and is text unless it names a tool on offer."""
+    slip: str = ""
+    """What to note where the mark is one that models write in the place of the family's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unmarked:
+    """A call that lost the mark before its name: it begins with the name of a tool on offer, at the
+    start of a line."""
+
+    reader: Reader
+    """What reads it, from the name on."""
+    behind: tuple[str, ...]
+    """The family's marks behind a name, one of which must follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +100,8 @@ class Syntax:
     """Characters that stand between calls and mean nothing."""
     ignored: tuple[str, ...] = ()
     """Marks that carry nothing and are left out wherever they stand."""
+    unmarked: Unmarked | None = None
+    """What calls look like whose name the family's marks do not precede."""
     first: Reader | None = None
     """Reads what stands before any mark, where a family begins with a name or a header; takes
     nothing where there is none."""
@@ -120,15 +136,25 @@ class Table:
 
     search: re.Pattern[str]
     prefixes: frozenset[str]
+    starts: frozenset[str]
     longest: int
     blocks: dict[str, Block]
     thinking: dict[str, Thinking]
     closers: dict[str, str]
+    names: frozenset[str]
 
 
 @lru_cache(maxsize=256)
-def table_of(syntax: Syntax, bare: bool, lost: bool) -> Table:
-    blocks = [b for b in syntax.blocks if lost or not b.lost]
+def table_of(syntax: Syntax, bare: bool, lost: bool, names: tuple[str, ...] = ()) -> Table:
+    """The table of a syntax.
+
+    Args:
+        syntax: The syntax.
+        bare: Whether calls without marks are read.
+        lost: Whether calls with a mark missing are read, or with another in its place.
+        names: Names of the tools on offer, where calls may begin with one.
+    """
+    blocks = [b for b in syntax.blocks if lost or not (b.lost or b.slip)]
     marks: list[tuple[str, str]] = [(b.before, b.open) for b in blocks]
     marks += [("", t.open) for t in syntax.thinking]
     marks += [("", t.close) for t in syntax.thinking]
@@ -137,14 +163,25 @@ def table_of(syntax: Syntax, bare: bool, lost: bool) -> Table:
         marks += [("", mark) for mark in BARE]
     forms = {before[i:] + mark for before, mark in marks for i in range(len(before) + 1)}
     by_length = sorted(forms, key=len, reverse=True)
+    patterns = list(map(re.escape, by_length))
+    if names:
+        named = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+        patterns.append(rf"(?:\n|(?<!\w))(?:{named})")
+    forms |= {"\n" + name for name in names}
     return Table(
-        search=re.compile("|".join(map(re.escape, by_length)) or r"(?!)"),
-        prefixes=frozenset(form[:i] for form in forms for i in range(1, len(form))),
+        search=re.compile("|".join(patterns) or r"(?!)"),
+        prefixes=_beginnings(forms),
+        starts=_beginnings(names),
         longest=max((len(form) for form in forms), default=1),
         blocks={b.open: b for b in blocks},
         thinking={t.open: t for t in syntax.thinking},
         closers={t.close: t.after_close for t in syntax.thinking},
+        names=frozenset(names),
     )
+
+
+def _beginnings(forms: Iterable[str]) -> frozenset[str]:
+    return frozenset(form[:i] for form in forms for i in range(1, len(form)))
 
 
 @lru_cache(maxsize=256)
@@ -155,7 +192,7 @@ def reasoning_table(
     forms = {before[i:] + thinking.close for i in range(len(before) + 1)}
     if not strict or thinking.call_ends_it:
         for block in syntax.blocks:
-            if block.lost:
+            if block.lost or block.slip:
                 continue
             spaces = block.before or "\n"
             forms |= {spaces[i:] + block.open for i in range(len(spaces) + 1)}
@@ -163,7 +200,7 @@ def reasoning_table(
     by_length = sorted(forms, key=len, reverse=True)
     return (
         re.compile("|".join(map(re.escape, by_length))),
-        frozenset(form[:i] for form in forms for i in range(1, len(form))),
+        _beginnings(forms),
         max(map(len, forms)),
     )
 
@@ -171,7 +208,7 @@ def reasoning_table(
 @lru_cache(maxsize=256)
 def tokens(syntax: Syntax) -> frozenset[str]:
     """Marks that end reasoning wherever they stand."""
-    opening = {block.open for block in syntax.blocks if block.token}
+    opening = {block.open for block in syntax.blocks if block.token and not block.slip}
     return frozenset(opening | set(syntax.ignored) if opening else opening)
 
 
@@ -214,6 +251,7 @@ class _Suspects:
 def _suspects(syntax: Syntax) -> _Suspects:
     marks = [b.open for b in syntax.blocks] + list(syntax.doubled) + list(syntax.ignored)
     marks += [mark for t in syntax.thinking for mark in (t.open, t.close)]
+    marks += syntax.unmarked.behind if syntax.unmarked else ()
     patterns = [re.escape(mark) for mark in marks]
     firsts = [mark[:1] for mark in marks]
     is_bare = syntax.bare is not None

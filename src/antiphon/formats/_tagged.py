@@ -34,7 +34,7 @@ from antiphon.formats._render import (
     only_calls,
     plain_text,
 )
-from antiphon.formats._scan import Parser, Syntax, holds_markup
+from antiphon.formats._scan import NotACall, Parser, Syntax, holds_markup
 from antiphon.formats._types import Start
 from antiphon.formats._typing import ALL, json_of, kind_of, kinds, parameter
 from antiphon.formats._value_end import ValueEnd, attributes, key_of
@@ -149,7 +149,7 @@ class Tagged:
             if self.several and (yield from c.take(marks.close)):
                 p.call_drop()
                 return True
-            raise c.unexpected(repr(marks.call))
+            raise NotACall(str(c.unexpected(repr(marks.call))))
         return False
 
     def _call(self, p: Parser, marks: "_Marks") -> Reading[None]:

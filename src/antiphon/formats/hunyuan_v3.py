@@ -43,7 +43,7 @@ from antiphon.formats._render import (
     with_parts,
     write_reasoning,
 )
-from antiphon.formats._scan import Block, Syntax, Thinking
+from antiphon.formats._scan import Block, Syntax, Thinking, Unmarked
 from antiphon.formats._tagged import Tagged, check_calls, write_calls
 from antiphon.formats._tagged_grammar import tagged_form
 from antiphon.formats._types import Rendered
@@ -97,7 +97,8 @@ def _syntax(suffix: str) -> Syntax:
             Block(m["tool_call"], _tags(suffix), lost=True),
         ),
         thinking=(thinking,),
-        doubled=(m["/tool_calls"],),
+        unmarked=Unmarked(_tags(suffix), (m["tool_sep"],)),
+        doubled=(m["/tool_calls"], m["/tool_call"]),
     )
 
 

@@ -43,10 +43,13 @@ TURNS = Turns(
 )
 _CALLS = JsonCalls(END, arguments=("parameters", "arguments"), next_block=(ACTION,))
 SYNTAX = Syntax(
-    blocks=tuple(
-        Block(ACTION + gap + mark, _CALLS, token=True)
-        for mark in (PLUGIN, "<|interpreter|>")
-        for gap in ("", " ")
+    blocks=(
+        *(
+            Block(ACTION + gap + mark, _CALLS, token=True)
+            for mark in (PLUGIN, "<|interpreter|>")
+            for gap in ("", " ")
+        ),
+        Block(ACTION, _CALLS, slip="missing_mark"),
     ),
     thinking=(Thinking(after_close="\n"),),
     bare=JsonCalls(arguments=("parameters", "arguments"), bare_note="bare_json"),

@@ -63,14 +63,18 @@ def _name(text: str) -> tuple[str, str]:
     return "" if id.isdigit() else found[1], id
 
 
-_READER = NamedJson(_ARGS, _CALL_END, _name, (_CALL, _CALLS_END))
+_AROUND = (r"(?:functions?[._:]?)?", r"(?:[_.:-]?[0-9]+)?")
+_READER = NamedJson(_ARGS, _CALL_END, _name, (_CALL, _CALLS_END), around=_AROUND)
+_SECTION = Section(_CALL, _CALLS_END, _READER)
+_SINGULAR = ("<|tool_call_section_begin|>", "<|tool_call_section_end|>")
 _SYNTAX = Syntax(
     blocks=(
         Block(_CALL, _READER, token=True),
-        Block(_CALLS, Section(_CALL, _CALLS_END, _READER), token=True),
+        Block(_CALLS, _SECTION, token=True),
+        Block(_SINGULAR[0], _SECTION, slip="misspelt_tag"),
     ),
     thinking=(Thinking(after_open="", before_close="", after_close=""),),
-    doubled=(_CALL_END,),
+    doubled=(_CALL_END, _SINGULAR[1]),
     ignored=(_CALLS_END,),
 )
 

@@ -31,7 +31,7 @@ from antiphon.formats._render import (
     split_system,
     with_parts,
 )
-from antiphon.formats._scan import Block, Syntax, Thinking
+from antiphon.formats._scan import Block, Syntax, Thinking, Unmarked
 from antiphon.formats._tagged import Tagged, check_calls, write_calls, write_plain
 from antiphon.formats._tagged_grammar import tagged_form
 from antiphon.formats._types import Around, Author, Rendered, Start
@@ -60,6 +60,7 @@ _TAGS = Tagged(
 _SYNTAX = Syntax(
     blocks=(Block("<tool_call>", _TAGS, before="\n"),),
     thinking=(Thinking(after_open="", before_close="", after_close=""),),
+    unmarked=Unmarked(_TAGS, ("<arg_key>",)),
     doubled=("</tool_call>",),
 )
 _HOW = (

@@ -30,7 +30,6 @@ from typing import Literal
 from antiphon.formats import _mistral as mistral
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm, Chars, Node, Rep, Rules, seq
-from antiphon.formats._readers import JsonCalls
 from antiphon.formats._render import (
     Writer,
     check_written,
@@ -39,7 +38,7 @@ from antiphon.formats._render import (
     refuse_images,
     with_parts,
 )
-from antiphon.formats._scan import Block, Syntax
+from antiphon.formats._scan import Syntax
 from antiphon.formats._schema_grammar import arguments_node
 from antiphon.formats._types import Around, Author, Rendered
 from antiphon.messages import Conversation, Message, ToolCall, ToolSpec, dump_json
@@ -47,13 +46,8 @@ from antiphon.messages import Conversation, Message, ToolCall, ToolSpec, dump_js
 Version = Literal["v0.3", "nemo", "v7", "v7_tekken"]
 
 _V7_MARKS = mistral.MARKS | {"[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[TOOL_CONTENT]"}
-_READER = JsonCalls(array=True, next_block=("[TOOL_CALLS]",))
 _SYNTAX = {
-    version: Syntax(
-        blocks=(Block("[TOOL_CALLS]", _READER),),
-        bare=JsonCalls(bare_note="bare_json", array=True),
-        lead=lead,
-    )
+    version: mistral.syntax(listed=True, lead=lead)
     for version, lead in (("v0.3", " "), ("nemo", ""), ("v7", " "), ("v7_tekken", ""))
 }
 

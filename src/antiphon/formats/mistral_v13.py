@@ -25,7 +25,6 @@ from typing import Literal
 from antiphon.formats import _mistral as mistral
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm, Chars, Node, Rep, Rules, seq
-from antiphon.formats._readers import NamedJson
 from antiphon.formats._render import (
     Writer,
     check_written,
@@ -35,7 +34,7 @@ from antiphon.formats._render import (
     refuse_images,
     with_parts,
 )
-from antiphon.formats._scan import Block, Syntax, Thinking
+from antiphon.formats._scan import Syntax, Thinking
 from antiphon.formats._schema_grammar import arguments_node
 from antiphon.formats._types import Around, Rendered
 from antiphon.messages import Conversation, Message, ToolSpec, dump_json
@@ -92,16 +91,8 @@ _DEFAULT_SYSTEM = (
 )
 
 
-def _name_and_id(head: str) -> tuple[str, str]:
-    """What stands before the arguments, taken apart."""
-    name, _, id = head.removesuffix("[ARGS]").partition("[CALL_ID]")
-    return name.strip(), id.strip()
-
-
-_SYNTAX = Syntax(
-    blocks=(
-        Block("[TOOL_CALLS]", NamedJson("{", name=_name_and_id, next_block=("[TOOL_CALLS]",))),
-    ),
+_SYNTAX = mistral.syntax(
+    listed=False,
     thinking=(
         Thinking("[THINK]", "[/THINK]", after_open="", before_close="", after_close=""),
         Thinking(),

@@ -26,7 +26,13 @@ from typing import Literal
 from antiphon.formats._cursor import Reading
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm, Chars, Node, Rep, Rules, seq
-from antiphon.formats._readers import Section, close_call, read_arguments, take_doubled
+from antiphon.formats._readers import (
+    Section,
+    close_call,
+    read_arguments,
+    read_head,
+    take_doubled,
+)
 from antiphon.formats._render import (
     Writer,
     check_written,
@@ -81,7 +87,8 @@ class IdNameJson:
         if not p.call_in_progress:
             p.call_begin()
         yield from take_doubled(p, opened_by)
-        id = (yield from c.until(_NAME, before=(_ARGS, *self.resync))).strip()
+        id = (yield from read_head(p, (_NAME,), before=(_ARGS, *self.resync))).strip()
+        yield from c.take(_NAME)
         name = (yield from c.until(_ARGS, before=self.resync)).strip()
         p.call_name(name, id=id, quoted=False)
         yield from read_arguments(p, end=_CALL_END)

@@ -25,7 +25,7 @@ from antiphon.formats._render import (
     split_system,
     write_reasoning,
 )
-from antiphon.formats._scan import Block, Syntax, Thinking
+from antiphon.formats._scan import Block, Syntax, Thinking, Unmarked
 from antiphon.formats._tagged import Tagged, check_calls, write_calls
 from antiphon.formats._tagged_grammar import tagged_form
 from antiphon.formats._types import Rendered
@@ -42,6 +42,7 @@ _TAGS = Tagged(
 _SYNTAX = Syntax(
     blocks=(Block("<tool_call>", _TAGS),),
     thinking=(Thinking(after_open="", before_close="", after_close=""),),
+    unmarked=Unmarked(_TAGS, ("<arg_key>",)),
     doubled=("</tool_call>",),
 )
 _ROLES = {"system": "<|System|>\n", "user": "<|User|>", "assistant": "<|Bot|>", "tool": "<|Tool|>"}

@@ -33,7 +33,7 @@ from antiphon.formats._render import (
     with_parts,
     write_reasoning,
 )
-from antiphon.formats._scan import Block, Syntax, Thinking
+from antiphon.formats._scan import Block, Syntax, Thinking, Unmarked
 from antiphon.formats._tagged import Tagged, check_calls, write_calls
 from antiphon.formats._tagged_grammar import tagged_form
 from antiphon.formats._types import Rendered
@@ -51,6 +51,7 @@ _TAGS = Tagged(
 _SYNTAX = Syntax(
     blocks=(Block("<tool_call>", _TAGS),),
     thinking=(Thinking(),),
+    unmarked=Unmarked(_TAGS, ("<param_key>",)),
     doubled=("</tool_call>",),
 )
 _HOW = (
