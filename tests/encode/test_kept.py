@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from antiphon.encode import Encoder, load_tokenizer
+from antiphon.encode import Encoder
 from antiphon.errors import RenderError, UsageError
 from antiphon.formats import (
     Format,
@@ -21,6 +21,7 @@ from antiphon.formats import (
 )
 from antiphon.messages import Conversation, Message, ToolCall, ToolSpec
 from encode.test_served_context import faults
+from encode.vocabularies import vocabulary
 
 TEMPLATE = """\
 {%- for t in tools or [] %}{{ t.function | tojson }}{{ '\n' }}{% endfor %}
@@ -59,7 +60,7 @@ def conversation(reasoning: str) -> Conversation:
 def encoder(name: str) -> Encoder:
     fmt = get_format(name, history="keep")
     marks: frozenset[str] = getattr(fmt, "specials", frozenset())
-    return Encoder(load_tokenizer("qwen2_5").with_marks(sorted(marks)), fmt)
+    return Encoder(vocabulary().with_marks(sorted(marks)), fmt)
 
 
 REFUSED = {"apertus", "apriel", "command_r_plus", "qwq"}

@@ -17,12 +17,12 @@ from antiphon.encode import (
     TrainingExample,
     batch,
     fit,
-    load_tokenizer,
     to_row,
 )
 from antiphon.errors import DataError
 from antiphon.formats import get_format, list_formats
 from antiphon.messages import Conversation, Message
+from encode.vocabularies import vocabulary
 
 # A case that is told by a template's file is of the family that has that template.
 FAMILIES = {"M005": "gpt_oss", "M010": "glm4_5", "M029": "qwen2_5", "M043": "qwen3_5"}
@@ -44,7 +44,7 @@ ENCODED = [c for c in CASES.values() if c["op"] == "encode" and family(c) in lis
 def encoder(case: dict[str, Any]) -> Encoder:
     """The family over its own vocabulary, or over Qwen2.5's with the family's marks behind it."""
     fmt = get_format(family(case))
-    tokenizer = load_tokenizer(VOCABULARIES.get(fmt.name, "qwen2_5"))
+    tokenizer = vocabulary(VOCABULARIES.get(fmt.name, "qwen2_5"))
     marks: frozenset[str] = getattr(fmt, "specials", frozenset())
     return Encoder(tokenizer.with_marks(sorted(marks)), fmt)
 

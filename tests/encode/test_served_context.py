@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antiphon.datasets import read_row
-from antiphon.encode import IGNORE, Encoder, FastTokenizer, TrainingExample, load_tokenizer
+from antiphon.encode import IGNORE, Encoder, FastTokenizer, TrainingExample
 from antiphon.errors import RenderError
 from antiphon.formats import get_format, list_formats
 from antiphon.messages import Conversation, Message, ToolCall
+from encode.vocabularies import vocabulary
 
 CASES = Path(__file__).parents[1] / "formats" / "cases" / "conversations.jsonl"
 CONVERSATIONS = {
@@ -31,7 +32,7 @@ def encoder(name: str) -> Encoder:
     """A family over a vocabulary that has its marks."""
     fmt = get_format(name)
     marks: frozenset[str] = getattr(fmt, "specials", frozenset())
-    return Encoder(load_tokenizer("qwen2_5").with_marks(sorted(marks)), fmt)
+    return Encoder(vocabulary().with_marks(sorted(marks)), fmt)
 
 
 def faults(use: Encoder, conversation: Conversation) -> list[str]:

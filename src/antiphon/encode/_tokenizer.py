@@ -9,6 +9,7 @@ knows a conversation or a format.
 """
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
@@ -77,6 +78,7 @@ class FastTokenizer:
         self._engine = engine
         self._marks = dict(marks)
         self._spelling = dict(spelling)
+        self._added: dict[int, bytes] = {}
         self._vocab_size = max(self._spelling, default=-1) + 1
         self.source = source
 
@@ -98,8 +100,12 @@ class FastTokenizer:
         """
         new = [mark for mark in dict.fromkeys(marks) if mark not in self._marks]
         ids = {mark: self.vocab_size + i for i, mark in enumerate(new)}
-        spelling = self._spelling | {i: mark.encode() for mark, i in ids.items()}
-        return FastTokenizer(self._engine, marks=self._marks | ids, spelling=spelling)
+        made = copy(self)  # with the same engine, words and spelling: they are large
+        made._marks = self._marks | ids
+        made._added = self._added | {i: mark.encode() for mark, i in ids.items()}
+        made._vocab_size = self._vocab_size + len(ids)
+        made.source = ""
+        return made
 
     def engine_json(self) -> str:
         """The engine's definition as a ``tokenizer.json``, without marks."""
@@ -134,12 +140,14 @@ class FastTokenizer:
 
     def token_bytes(self, token_id: int) -> bytes:
         """The bytes that a token spells."""
-        try:
-            return self._spelling[token_id]
-        except KeyError:
+        spelled = self._spelling.get(token_id)
+        if spelled is None:
+            spelled = self._added.get(token_id)
+        if spelled is None:
             raise EncodeError(
                 f"no token has the id {token_id}; the vocabulary ends at {self.vocab_size - 1}"
-            ) from None
+            )
+        return spelled
 
     def decode(self, token_ids: Sequence[int]) -> str:
         """The text that tokens spell, marks included."""
