@@ -185,6 +185,16 @@ def variant(name: str) -> Format:
     return get_format(family, **fields)
 
 
+def apart(ours: str, theirs: str) -> str:
+    """Where two texts part and how each goes on; empty where they are one."""
+    if ours == theirs:
+        return ""
+    same = (a == b for a, b in zip(ours, theirs, strict=False))
+    at = next((n for n, equal in enumerate(same) if not equal), min(len(ours), len(theirs)))
+    begin = max(0, at - 20)
+    return f"from character {at} {ours[begin : at + 60]!r} for {theirs[begin : at + 60]!r}"
+
+
 def prompt_of(conversation: Conversation) -> Conversation:
     """The conversation up to where its last answer begins."""
     messages = list(conversation.messages)
