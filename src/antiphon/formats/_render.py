@@ -4,6 +4,7 @@ A family's ``render`` is a walk over messages that calls a `Writer`.  Nothing he
 """
 
 import operator
+import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -580,9 +581,22 @@ def plain_text(syntax: Syntax, message: Message) -> str | None:
     return part.text
 
 
+_PLAIN_NAME = re.compile(r"[A-Za-z_][\w.-]*")
+
+
+def odd_name(message: Message) -> str:
+    """The name of a call that might hold markup; ``""`` where none does."""
+    for call in message.tool_calls:
+        if _PLAIN_NAME.fullmatch(call.name) is None:
+            return call.name or " "
+    return ""
+
+
 def only_calls(message: Message) -> tuple[ToolCall, ...]:
-    """The calls of a message that holds nothing else; empty of all others."""
-    return () if message.parts or message.invalid_tool_calls else message.tool_calls
+    """The calls of a message that holds nothing else, and no name that needs reading back; empty
+    of all others."""
+    others = message.parts or message.invalid_tool_calls or odd_name(message)
+    return () if others else message.tool_calls
 
 
 def write_answer(
@@ -620,7 +634,7 @@ def write_answer(
             w.pieces.append((part, "written", index, part in w.specials))
     if message.invalid_tool_calls:
         w.put(invalid_text(message), "written", index)
-    elif doubtful or syntax.suspects(message.reasoning, text):
+    elif doubtful or syntax.suspects(message.reasoning, text) or odd_name(message):
         check_written(
             w, syntax, message, index,
             since=since, tools=conversation.tools, start=start, doubtful=True,
@@ -660,7 +674,8 @@ def check_written(
     """
     if message.invalid_tool_calls:
         return
-    if not doubtful and not syntax.suspects(message.reasoning, message.text):
+    odd = odd_name(message)
+    if not (doubtful or odd or syntax.suspects(message.reasoning, message.text)):
         return
     parser = Parser(syntax, tools=tools, start=start)
     parser.feed(w.written(since))
@@ -674,6 +689,8 @@ def check_written(
         == [(c.name, c.arguments) for c in message.tool_calls]
     )
     if not same:
+        if odd and {c.name for c in back.tool_calls} != {c.name for c in message.tool_calls}:
+            problem = f"the name {odd[:40]!r} would be read as something else; rename the tool"
         raise w.refuse(
             problem
             or "its text holds the family's own marks and would be read as something else; "

@@ -137,6 +137,8 @@ class Gemma4(Family):
         if first:
             w.text(conversation.messages[0].text.strip(), "given", 0)
         for tool in conversation.tools:
+            if found := gemma.problem(tool.to_openai()):
+                raise w.refuse(f"the tool {tool.name!r} holds {found}; change it", index)
             w.mark("<|tool>", "frame", index)
             for i, part in enumerate(gemma.declaration(tool).split(gemma.QUOTE)):
                 if i:

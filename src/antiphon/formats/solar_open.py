@@ -249,7 +249,12 @@ class SolarOpen(Family):
         if acts:
             w.mark(_CALLS, "written", index)
             _write_calls(w, message, index)
-        check_written(w, _SYNTAX, message, index, since=since, tools=conversation.tools)
+        odd = next((call.id for call in message.tool_calls if "<|" in call.id), "")
+        check_written(
+            w, _SYNTAX, message, index,
+            since=since, tools=conversation.tools, doubtful=bool(odd),
+            problem=f"the call id {odd[:40]!r} would be read as markup; rename it" if odd else "",
+        )  # fmt: skip
         w.mark(_CALLS_END if acts else _END, "written", index)
 
 
