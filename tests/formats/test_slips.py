@@ -223,6 +223,29 @@ SPELLINGS = [
      "<arg_value>2</arg_value>", "missing_open"),
     ("mistral_v13", 'find[ARGS]{"query": "nib", "limit": 2}', "missing_open"),
     ("mistral_v13", 'find[CALL_ID]abcdefghi[ARGS]{"query": "nib", "limit": 2}', "missing_open"),
+    ("qwen3_coder", "<tool_call>\n<function=find>\n<parameter=query>\nnib\n</parameter >\n"
+     "<parameter=limit>\n2\n</parameter>\n</function>\n</tool_call>", "misspelt_tag"),
+    ("qwen3_5", "<tool_call>\n<function=find\n<parameter=query>\nnib\n</parameter>\n"
+     "<parameter=limit>\n2\n</parameter>\n</function>\n</tool_call>", "misspelt_tag"),
+    ("qwen3_coder", "<tool_call>\n<function=find>\n<parameter=query\nnib\n</parameter>\n"
+     "<parameter=limit>\n2\n</parameter>\n</function>\n</tool_call>", "misspelt_tag"),
+    ("gemma4", '<|tool_call>call:find{query:<|"|>nib<|"|>limit:2}<tool_call|>', "missing_comma"),
+    ("gemma4", '<|tool_call>call:find{{query:<|"|>nib<|"|>,limit:2}}<tool_call|>',
+     "doubled_bracket"),
+    ("hermes", '<tool_call>\n{"name": "find", "arguments": {{"query": "nib", "limit": 2}}}\n'
+     "</tool_call>", "doubled_bracket"),
+    ("hermes", '<tool_call>\n{"name": "find" "arguments": {"query": "nib" "limit": 2}}\n'
+     "</tool_call>", "missing_comma"),
+    ("llama3_1", '{"function": "find", "parameters": {"query": "nib", "limit": 2}}',
+     "function_key"),
+    ("hermes", '<tool_call>\n{"tool": "find", "input": {"query": "nib", "limit": 2}}\n</tool_call>',
+     "input_key"),
+    ("llama3_2", "[find(query='nib', limit=2)]", "python_calls"),
+    ("llama4", "<|python_start|>[find(query='nib', limit=2)]<|python_end|>", "python_calls"),
+    ("llama4", '<|python_tag|>{"name": "find", "parameters": {"query": "nib", "limit": 2}}',
+     "misspelt_tag"),
+    ("pythonic", '[{"name": "find", "parameters": {"query": "nib", "limit": 2}}]', "json_calls"),
+    ("lfm2", '{"name": "find", "arguments": {"query": "nib", "limit": 2}}', "json_calls"),
     ("mistral_v13", '[{"name": "find", "arguments": {"query": "nib", "limit": 2}}]', "bare_json"),
 ]  # fmt: skip
 
@@ -231,8 +254,8 @@ SPELLINGS = [
 def test_a_spelling_that_models_use_in_place_of_the_family_s_is_read_and_named(
     name: str, text: str, repair: str
 ) -> None:
-    """sgl-project/sglang#21377, exo-explore/exo#2281, vllm-project/vllm#32146 and #51075,
-    vllm-project/vllm-gaudi#1724."""
+    """sgl-project/sglang#21377, exo-explore/exo#2281, hybridgroup/yzma#243, ollama/ollama#7824,
+    vllm-project/vllm#32146, #47612 and #51075, vllm-project/vllm-gaudi#1724."""
     answer = _Answer(get_format(name), text, "content")
 
     message, strict = _read(answer, text), _read(answer, text, strict=True)
@@ -243,6 +266,42 @@ def test_a_spelling_that_models_use_in_place_of_the_family_s_is_read_and_named(
     assert not any(call.repairs for call in strict.tool_calls)
     assert strict.text or strict.invalid_tool_calls
     assert "nib" in _kept(strict)
+
+
+def test_calls_with_commas_between_them_are_read_and_a_comma_before_text_is_kept() -> None:
+    """vllm-project/vllm#47612."""
+    find = '{"name": "find", "parameters": {"query": "nib", "limit": 2}}'
+    fmt = get_format("llama3_1")
+
+    two = _read(_Answer(fmt, "", "content"), f"{find}, {find}")
+    one = _read(_Answer(fmt, "", "content"), f"{find}, so it is")
+
+    assert [call.repairs for call in two.tool_calls] == [(), ("comma_between",)]
+    assert (len(one.tool_calls), one.text) == (1, ", so it is")
+
+
+@pytest.mark.parametrize(
+    ("literal", "said"),
+    [
+        ('"""a\n"b" c"""', 'a\n"b" c'),
+        ("'''it's'''", "it's"),
+        ("'nib' \"wort\"", "nibwort"),
+        ('r"\\d+\\""', '\\d+\\"'),
+        ('""', ""),
+    ],
+)
+def test_every_spelling_of_a_python_string_is_read(literal: str, said: str) -> None:
+    for name in ("pythonic", "lfm2", "olmo3"):
+        opens, closes = {
+            "pythonic": ("[", "]"),
+            "lfm2": ("<|tool_call_start|>[", "]<|tool_call_end|>"),
+            "olmo3": ("<function_calls>", "</function_calls>"),
+        }[name]
+        text = f"{opens}find(query={literal}, limit=2){closes}"
+        message = _read(_Answer(get_format(name), "", "content"), text)
+
+        assert _calls(message) == [("find", {"query": said, "limit": 2})]
+        assert message.tool_calls[0].repairs == ()
 
 
 UNMARKED = [

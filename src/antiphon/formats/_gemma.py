@@ -82,6 +82,9 @@ class GemmaCalls:
         if bracket == "(":
             p.note("round_brackets")
         c.pos += 1
+        if (yield from c.space()) == bracket:
+            p.note("doubled_bracket")
+            c.pos += 1
         yield from read_members(
             c, p.call_arguments, p.note,
             dialect=self.dialect, sign=":", close="}" if bracket == "{" else ")",

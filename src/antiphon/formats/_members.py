@@ -38,9 +38,12 @@ def read_members(
     first = True
     while (ch := (yield from c.space())) != close:
         if not first:
-            if ch != ",":
+            if ch == ",":
+                c.pos += 1
+            elif dialect.delimiter and ch and (_KEY.match(ch) or ch in "\"'"):
+                note("missing_comma")
+            else:
                 raise c.unexpected(f"',' or {close!r}")
-            c.pos += 1
             if (yield from c.space()) == close:
                 note("trailing_comma")
                 break

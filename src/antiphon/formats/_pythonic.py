@@ -43,19 +43,26 @@ class PythonCalls:
     def read(self, p: Parser, opened_by: str) -> Reading[None]:
         """See `Reader.read`."""
         c = p.c
-        if opened_by in ("{", "```"):
-            raise NotACall("Python calls begin with a bracket")
         if not p.call_in_progress:
             p.call_begin()
+        if opened_by in ("{", "```"):
+            if not p.tools:
+                raise NotACall("Python calls begin with a bracket")
+            yield from self._json("json_calls").read(p, opened_by)
+            return
         in_list, slip = opened_by == "[", ""
         if in_list:
             p.note_if(self.bare_note)
+            if (yield from c.space()) == "{":
+                p.note("json_calls")
+                yield from self._json("").read(p, "[")
+                return
         else:
             yield from take_doubled(p, opened_by)
             in_list = (yield from c.space()) == "["
             if in_list and "{" in (yield from c.peek(3)):
                 p.note("json_calls")
-                yield from JsonCalls(self.close, array=True).read(p, "")
+                yield from self._json("").read(p, "")
                 return
             c.pos += in_list
             if in_list == self.lines:
@@ -75,6 +82,10 @@ class PythonCalls:
             p.call_begin()
         yield from self._closing(p)
         p.call_end()
+
+    def _json(self, note: str) -> JsonCalls:
+        """Reads the calls where they are written as JSON."""
+        return JsonCalls(self.close, array=True, bare_note=note)
 
     def _call(self, p: Parser, slip: str) -> Reading[None]:
         c = p.c

@@ -16,6 +16,9 @@ from antiphon.formats._syntax import Reader
 from antiphon.formats._values import JSON, convert, read_string, read_value
 
 _FENCE = "```"
+_QUOTES = ('"', "'")
+_NAME_KEYS = ("function", "function_name", "tool", "tool_name")
+_ARGUMENT_KEYS = ("args", "input", "params", "tool_args", "tool_input")
 MAX_HEAD = 512  # characters before the mark behind a call's name
 
 
@@ -43,6 +46,9 @@ class JsonCalls:
     """What to note when this reads calls that lost their marks."""
     next_block: tuple[str, ...] = ()
     """Marks that start the next block, where a malformed one ends at the latest."""
+    python: Reader | None = None
+    """Reads calls in Python's syntax, behind their opening bracket, where models write such in
+    place of the family's."""
 
     @property
     def resync(self) -> tuple[str, ...]:
@@ -57,8 +63,11 @@ class JsonCalls:
         fenced, ch = yield from self._opening(p, opened_by)
         in_array = ch == "["
         if in_array:
-            c.pos += 1
             ch = yield from c.space()
+            if self.python is not None and ch not in ("{", "]", ""):
+                p.note("python_calls")
+                yield from self.python.read(p, "[")
+                return
             if ch not in ("{", "]"):
                 raise NotACall(str(c.unexpected("a call as a JSON object")))
             if not self.array:
@@ -81,10 +90,11 @@ class JsonCalls:
         p.call_end()
 
     def _opening(self, p: Parser, opened_by: str) -> Reading[tuple[bool, str]]:
-        """Skip a doubled mark and a fence; whether there is one, and the character behind."""
+        """Skip a doubled mark, a fence and an array's bracket; whether there was a fence, and the
+        bracket that opens the calls."""
         c = p.c
         if opened_by.endswith(("{", "[")):
-            c.pos -= 1
+            c.pos -= opened_by.endswith("{")
             p.note_if(self.bare_note)
             return False, opened_by[-1]
         fenced = opened_by == _FENCE
@@ -103,6 +113,7 @@ class JsonCalls:
             ch = yield from c.space()
         if ch not in ("{", "["):
             raise NotACall(str(c.unexpected("a call as a JSON object")))
+        c.pos += ch == "["
         return fenced, ch
 
     def _between(self, p: Parser, in_array: bool) -> Reading[tuple[bool, bool]]:
@@ -177,6 +188,9 @@ class JsonCalls:
             if ch == "}":
                 c.pos += 1
                 return
+            if ch == '"':
+                p.note("missing_comma")
+                continue
             closes = self.close and ch == self.close[0]
             if (not ch and p.has_arguments) or (
                 closes and (yield from c.peek(2)) == self.close[:2]
@@ -205,6 +219,12 @@ class JsonCalls:
         elif not self.name:
             p.call_name(key)
             yield from read_arguments(p, end=self.close)
+        elif key in _NAME_KEYS and not p.has_name and (yield from c.space()) in _QUOTES:
+            p.note(f"{key}_key")
+            p.call_name((yield from read_string(c, p.note)))
+        elif key in _ARGUMENT_KEYS and not p.has_arguments and (yield from c.space()) == "{":
+            p.note(f"{key}_key")
+            yield from read_arguments(p, end=self.close)
         elif p.without_marks and not p.has_arguments and key != "type":
             raise NotACall("no key of a call")
         else:
@@ -221,7 +241,13 @@ def read_arguments(p: Parser, *, end: str = "") -> Reading[None]:
         p.note("no_arguments")
         p.call_arguments("{}")
     elif ch == "{":
+        doubled = (yield from c.peek(2)) == "{{"
+        if doubled:
+            p.note("doubled_bracket")
+            c.pos += 1
         yield from read_value(c, p.call_arguments, p.note, dialect=JSON, end=end)
+        if doubled and (yield from c.space()) == "}":
+            c.pos += 1
     elif ch and ch in "\"'":
         p.note("string_arguments")
         text = yield from read_string(c, p.note)

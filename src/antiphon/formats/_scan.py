@@ -93,6 +93,7 @@ class Parser:
         mends = bool(self.tools) and not strict
         names = tuple(filter(_NAME.fullmatch, self.tools)) if mends and syntax.unmarked else ()
         self._table = table_of(syntax, bare, mends, names)
+        self._between = syntax.gap + ("," if mends and syntax.bare_is_native else "")
         self._parts: list[tuple[type[TextPart] | type[ThinkingPart], list[str]]] = []
         self._calls: list[ToolCall] = []
         self._invalid: list[InvalidToolCall] = []
@@ -156,13 +157,13 @@ class Parser:
         if not text:
             return
         if self._after_call:
-            stripped = text.lstrip(self._syntax.gap)
+            stripped = text.lstrip(self._between)
             self._gap.append(text[: len(text) - len(stripped)])
             if not stripped:
                 return
             self._after_call = False
             gap = "".join(self._gap).strip("".join(set(self._syntax.gap) - set(" \t\r\n")))
-            text = gap + stripped if self._wrote_text else stripped
+            text = gap + stripped if self._wrote_text or "," in gap else stripped
             self._gap.clear()
         self._line_start = text[-1] == "\n"
         self._code.add(text)
@@ -220,6 +221,11 @@ class Parser:
         """What was read holds no call after all, and nothing is lost with it."""
         self.c.kept()
         self._call = None
+
+    @property
+    def has_name(self) -> bool:
+        """Whether the name of the call being read is known."""
+        return self._call is not None and bool(self._call.name)
 
     @property
     def has_arguments(self) -> bool:
@@ -483,7 +489,7 @@ class Parser:
     def _starts_line(self, size: int) -> bool:
         """Whether the last characters that arrived stand at the start of a line."""
         before = self.c.text[self.c.pos : len(self.c.text) - size]
-        rest = before.strip(self._syntax.gap) if self._after_call else before
+        rest = before.strip(self._between) if self._after_call else before
         return before.endswith("\n") or (self._line_start and not rest)
 
     def _block(self, block: Block) -> Reading[None]:
@@ -542,6 +548,8 @@ class Parser:
 
     def _bare(self, reader: Reader, mark: str, *, opened_by: str | None = None) -> Reading[None]:
         """Read what may be a call without marks; as long as it is not sure, it may be text."""
+        if self._after_call and "," in "".join(self._gap):
+            self._early_notes.append("comma_between")
         self.call_begin(tentative=True)
         self._bare_reading = True
         try:

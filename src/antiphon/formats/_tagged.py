@@ -100,6 +100,12 @@ class Tagged:
         return PYTHON if self.python else JSON
 
     @property
+    def feeds(self) -> bool:
+        """Whether a line feed stands behind a tag that holds a name or a key, where its end is
+        missing at the latest."""
+        return self.keyed.endswith(">\n")
+
+    @property
     def resync(self) -> tuple[str, ...]:
         """See `Reader.resync`."""
         return (self.close.strip() or self.call_close.strip(), self.open.strip() or stem(self.call))
@@ -202,7 +208,15 @@ class Tagged:
                 p.note(_WRITTEN_FEED)
                 name = name.removesuffix("\\n").rstrip()
             return name
-        found = attributes((yield from c.until(marks.named, before=marks.inner)))
+        if self.feeds:
+            tag = yield from _upto(p, (marks.named, *marks.inner, "\n"), or_end=False)
+            if not (yield from c.take(marks.named)):
+                if not (yield from c.space()) or not tag.strip():
+                    raise c.unexpected(repr(marks.named))
+                p.note("misspelt_tag")
+        else:
+            tag = yield from c.until(marks.named, before=marks.inner)
+        found = attributes(tag)
         name = found.get("", found.get("name", found.get("tool", "")))
         return html_unescape(name) if self.escapes else name
 
@@ -210,11 +224,14 @@ class Tagged:
         self, p: Parser, marks: "_Marks", spec: ToolSpec | None, seen: list[str]
     ) -> Reading[None]:
         c = p.c
-        tag = yield from _upto(p, marks.key_ends, or_end=False)
-        if not (yield from c.take(marks.keyed)):
-            p.note("missing_tag")
+        feed = ("\n",) if self.feeds else ()
+        tag = yield from _upto(p, marks.key_ends + feed, or_end=False)
         found = attributes(tag)
         key = key_of(found)
+        if not (yield from c.take(marks.keyed)):
+            if feed and (yield from c.is_next("\n")) and not (key and parameter(spec, key)):
+                raise c.malformed(f"{tag[:40]!r} is no key")
+            p.note("misspelt_tag" if feed else "missing_tag")
         if key is None:
             raise c.malformed("an argument has no key")
         key = html_unescape(key) if self.escapes else key

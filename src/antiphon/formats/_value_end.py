@@ -174,10 +174,10 @@ def _misspelt(close: str) -> str:
     character; ``""`` where there is none.
 
     >>> _misspelt("</parameter>")
-    '</para\\\\w{0,12}'
+    '</para\\\\w{0,12} {0,2}'
     """
     tag = re.fullmatch(r"(</(?:.*\W)?\w{3,4})\w*>", close)
-    return rf"{re.escape(tag[1])}\w{{0,{_LONGER}}}" if tag else ""
+    return rf"{re.escape(tag[1])}\w{{0,{_LONGER}}} {{0,2}}" if tag else ""
 
 
 def _follows(c: Cursor, size: int, marks: tuple[str, ...]) -> Reading[bool]:

@@ -26,6 +26,7 @@ _ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _WORD = re.compile(r"[^\s,:=\[\]{}()\"'<>|]+")
 _WORDS = re.compile(r"[^,\]})<|\n]+")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_QUOTES, _RAW = ('"', "'"), ("r", "R")
 _JSON_WORDS = {"true": "true", "false": "false", "null": "null"}
 _PYTHON_WORDS = {"True": "true", "False": "false", "None": "null"}
 
@@ -123,6 +124,12 @@ def _after(
             if closers[-1] == "}":
                 yield from _key(c, emit, note, dialect)
             return True
+        elif _begins_member(ch, closers[-1], dialect):
+            note("missing_comma")
+            emit(", ")
+            if closers[-1] == "}":
+                yield from _key(c, emit, note, dialect)
+            return True
         elif end and ch == end[0] and (yield from c.peek(len(end))) == end:
             note("missing_bracket")
             while closers:
@@ -130,6 +137,11 @@ def _after(
         else:
             raise c.unexpected(f"',' or {closers[-1]!r}")
     return False
+
+
+def _begins_member(ch: str, closer: str, dialect: Dialect) -> bool:
+    """Whether a character behind a value begins the next one of an object or an array."""
+    return bool(ch) and ch in ('"' if closer == "}" else '"{[') and not dialect.delimiter
 
 
 def _key(c: Cursor, emit: Emit, note: Note, dialect: Dialect) -> Reading[None]:
@@ -152,8 +164,9 @@ def _key(c: Cursor, emit: Emit, note: Note, dialect: Dialect) -> Reading[None]:
 
 
 def _scalar(c: Cursor, emit: Emit, note: Note, dialect: Dialect, ch: str) -> Reading[None]:
-    if ch and ch in "\"'":
-        yield from _quoted(c, emit, note, dialect, ch)
+    is_raw = dialect.python and ch in _RAW and (yield from c.peek(2))[1:] in _QUOTES
+    if is_raw or ch in _QUOTES:
+        yield from _quoted(c, emit, note, dialect, c.text[c.pos + is_raw])
         return
     if dialect.delimiter and ch == dialect.delimiter[0]:
         yield from _delimited(c, emit, dialect.delimiter)
@@ -220,8 +233,34 @@ def _quoted(
 ) -> Reading[None]:
     if quote not in dialect.quotes:
         note("python_quotes")
-    c.pos += 1
     emit('"')
+    if dialect.python and not key:
+        yield from _python_strings(c, emit, note, dialect)
+    else:
+        c.pos += 1
+        yield from _quoted_text(c, emit, note, dialect, quote, key=key)
+    emit('"')
+
+
+def _python_strings(c: Cursor, emit: Emit, note: Note, dialect: Dialect) -> Reading[None]:
+    """What Python's string literals say that stand one behind another: they are one string."""
+    while True:
+        raw = yield from c.take_any(_RAW)
+        quote = yield from c.peek()
+        c.pos += 1
+        mark = quote * 3 if (yield from c.take(quote * 2)) else quote
+        yield from _quoted_text(c, emit, note, dialect, mark, raw=bool(raw))
+        following = yield from c.space()
+        if not following or following not in dialect.quotes:
+            return
+
+
+def _quoted_text(
+    c: Cursor, emit: Emit, note: Note, dialect: Dialect, mark: str, *, key: bool = False,
+    raw: bool = False,
+) -> Reading[None]:  # fmt: skip
+    """The text of a string, up to and with the mark that ends it."""
+    quote = mark[0]
     plain = _PLAIN[quote]
     while True:
         match = plain.match(c.text, c.pos)
@@ -234,12 +273,10 @@ def _quoted(
             yield
             continue
         ch = c.text[c.pos]
-        if ch == quote:
-            c.pos += 1
-            emit('"')
+        if ch == quote and (yield from c.take(mark)):
             return
         if ch == "\\":
-            yield from _escaped(c, emit, note, dialect)
+            yield from _escaped(c, emit, note, dialect, raw=raw)
             continue
         if key and ch != '"':
             raise c.unexpected("the end of a key")
@@ -252,8 +289,14 @@ def _quoted(
 _PYTHON_ESCAPES = {"'": "'", "\n": "", "a": "\\u0007", "v": "\\u000b", "0": "\\u0000"}
 
 
-def _escaped(c: Cursor, emit: Emit, note: Note, dialect: Dialect) -> Reading[None]:
+def _escaped(
+    c: Cursor, emit: Emit, note: Note, dialect: Dialect, *, raw: bool = False
+) -> Reading[None]:
     pair = yield from c.peek(2)
+    if raw and len(pair) == 2:
+        c.pos += 2
+        emit(escape(pair))
+        return
     text = (yield from c.peek(6)) if pair == "\\u" else pair
     if len(text) < 2:
         raise Cut(f"the text ends at character {c.offset}, inside a string")

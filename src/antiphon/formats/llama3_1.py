@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm, json_form
+from antiphon.formats._pythonic import PythonCalls
 from antiphon.formats._readers import JsonCalls
 from antiphon.formats._render import (
     Turns,
@@ -56,7 +57,7 @@ TURNS = Turns(
     roles=(("tool", "ipython"),),
 )
 
-_CALLS = JsonCalls(arguments=("parameters", "arguments"))
+_CALLS = JsonCalls(arguments=("parameters", "arguments"), python=PythonCalls())
 _SYNTAX = Syntax(
     blocks=(Block("<|python_tag|>", _CALLS),),
     bare=_CALLS,

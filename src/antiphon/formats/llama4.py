@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm, Free, json_form, seq
+from antiphon.formats._pythonic import PythonCalls
 from antiphon.formats._readers import JsonCalls
 from antiphon.formats._render import (
     Turns,
@@ -49,10 +50,15 @@ _TURNS = Turns(
     roles=(("tool", "ipython"),),
 )  # fmt: skip
 _CALLS = JsonCalls(
-    arguments=("parameters", "arguments"), next_block=("<|eot|>", "<|eom|>", _PYTHON)
+    arguments=("parameters", "arguments"),
+    next_block=("<|eot|>", "<|eom|>", _PYTHON),
+    python=PythonCalls(),
 )
 _SYNTAX = Syntax(
-    blocks=(Block(_END_PYTHON + "{", _CALLS),),
+    blocks=(
+        Block(_END_PYTHON + "{", _CALLS),
+        Block("<|python_tag|>", _CALLS, slip="misspelt_tag"),
+    ),
     bare=_CALLS,
     bare_is_native=True,
     gap=" \t\r\n;",
