@@ -197,7 +197,7 @@ def main() -> int:
         print(f"not installed: {', '.join(missing)}", file=sys.stderr)
         return 1
     if packages:
-        compared = [name for name in PEERS if not options.formats or name in names]
+        compared = [name for name in PEERS if {name, name.removesuffix("_direct")} & {*names}]
         compare(compared, packages, sizes[-1], options.rounds, options.cap)
     return 0
 

@@ -229,6 +229,11 @@ SPELLINGS = [
      "<parameter=limit>\n2\n</parameter>\n</function>\n</tool_call>", "misspelt_tag"),
     ("qwen3_coder", "<tool_call>\n<function=find>\n<parameter=query\nnib\n</parameter>\n"
      "<parameter=limit>\n2\n</parameter>\n</function>\n</tool_call>", "misspelt_tag"),
+    *(
+        ("qwen3_5", "<tool_call>\n<function=find>\n<parameter=query>\nnib\n</parameter>\n"
+         f"<parameter=limit>\n2\n</parameter>\n</function>\n{stray}\n</tool_call>", repair)
+        for stray, repair in (("</function>", "doubled_tag"), ("</function_call>", "stray_tag"))
+    ),
     ("gemma4", '<|tool_call>call:find{query:<|"|>nib<|"|>limit:2}<tool_call|>', "missing_comma"),
     ("gemma4", '<|tool_call>call:find{{query:<|"|>nib<|"|>,limit:2}}<tool_call|>',
      "doubled_bracket"),
@@ -254,8 +259,9 @@ SPELLINGS = [
 def test_a_spelling_that_models_use_in_place_of_the_family_s_is_read_and_named(
     name: str, text: str, repair: str
 ) -> None:
-    """sgl-project/sglang#21377, exo-explore/exo#2281, hybridgroup/yzma#243, ollama/ollama#7824,
-    vllm-project/vllm#32146, #47612 and #51075, vllm-project/vllm-gaudi#1724."""
+    """sgl-project/sglang#21377, QwenLM/Qwen3.8#178, exo-explore/exo#2281, hybridgroup/yzma#243,
+    ollama/ollama#7824, vllm-project/vllm#32146, #47612 and #51075,
+    vllm-project/vllm-gaudi#1724."""
     answer = _Answer(get_format(name), text, "content")
 
     message, strict = _read(answer, text), _read(answer, text, strict=True)

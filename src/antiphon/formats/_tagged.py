@@ -48,6 +48,8 @@ _WRITTEN_FEED = "written_line_feed"
 _PLAIN_KEY = re.compile(r"[A-Za-z_][\w.-]*")
 _MARKUP = re.compile(r"[<&\n]")
 _MAY_BE_JSON = re.compile(r"""\s*(?:["'\[{(]|-?[0-9.]|[tfnTFN])""")
+_MAX_TAG = 40  # characters of a closing tag
+_CLOSING_TAG = re.compile(r"</[\w:.-]+>")
 CDATA, CDATA_END = "<![CDATA[", "]]>"
 
 
@@ -125,7 +127,7 @@ class Tagged:
             if not marks.close or not inside:
                 p.call_end()
                 return
-            ch = yield from _space(p)
+            ch = yield from _behind_call(p, marks)
             if (yield from c.take(marks.close)):
                 p.call_end()
                 return
@@ -432,6 +434,25 @@ def _over(p: Parser, marks: "_Marks") -> Reading[str]:
         if (yield from p.c.is_next(mark)):
             return mark
     return ""
+
+
+def _behind_call(p: Parser, marks: "_Marks") -> Reading[str]:
+    """Consume what stands between a call and what follows it: space, and closing tags of nothing;
+    the character behind it."""
+    c = p.c
+    while True:
+        ch = yield from _space(p)
+        if ch != "<" or (yield from c.is_next(marks.close)):
+            return ch
+        if marks.call_close and (yield from c.take(marks.call_close)):
+            p.note("doubled_tag")
+            continue
+        tag = yield from c.peek(_MAX_TAG)
+        found = _CLOSING_TAG.match(tag)
+        if found is None or (yield from c.is_next(marks.open)):
+            return ch
+        p.note("stray_tag")
+        c.pos += len(found.group())
 
 
 def _space(p: Parser) -> Reading[str]:
