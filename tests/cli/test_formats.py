@@ -15,6 +15,21 @@ def test_list_names_every_family(capsys: pytest.CaptureFixture[str]) -> None:
     assert {"qwen3", "hermes", "smollm2", "react_en"} <= {row["name"] for row in rows}
 
 
+def test_list_says_what_each_family_can_express(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["formats", "list", "--json"]) == 0
+    can = {row["name"]: row["can"] for row in map(json.loads, capsys.readouterr().out.splitlines())}
+
+    assert [can["gpt_oss"][what] for what in ("several calls", "reasoning")] == [False, True]
+    assert [can["hermes"][what] for what in ("several calls", "images")] == [True, False]
+    assert [can["qwen2_5"][what] for what in ("system", "reasoning")] == [True, False]
+    assert can["gemma4"]["images"]
+
+    assert main(["formats", "list"]) == 0
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.split("  ")[-1] == "models; variants"
+    assert len(rows) == len(can)
+
+
 def test_show_prints_the_literal_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["formats", "show", "qwen3", "--set", "thinking=false"]) == 0
 

@@ -4,12 +4,12 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, cast
 
 from antiphon.cli._main import Subparsers
-from antiphon.errors import DataError, UsageError
+from antiphon.errors import DataError, RenderError, UsageError
 from antiphon.formats import (
     Format,
     Rendered,
@@ -19,7 +19,16 @@ from antiphon.formats import (
     get_format,
     list_formats,
 )
-from antiphon.messages import Conversation, ToolSpec, conversation_from_row, message_to_row
+from antiphon.messages import (
+    Conversation,
+    ImagePart,
+    Message,
+    TextPart,
+    ThinkingPart,
+    ToolSpec,
+    conversation_from_row,
+    message_to_row,
+)
 
 _EPILOG = """\
 example:
@@ -37,7 +46,7 @@ def add_parser(subparsers: Subparsers) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    listed = verbs.add_parser("list", help="every family, its variants and models")
+    listed = verbs.add_parser("list", help="every family: what it can express, models, variants")
     listed.add_argument("--json", action="store_true", help="one JSON object a family")
     show = verbs.add_parser("show", help="the literal text of an example, the marks coloured")
     show.add_argument("name", metavar="NAME", help="a family, an alias or a model id")
@@ -97,21 +106,61 @@ def _list(*, as_json: bool) -> int:
     for name in list_formats():
         fmt: Any = get_format(name)
         variants = [f.name for f in fields(fmt) if f.init]
+        can = _abilities(fmt)
         row = {
             "name": name,
             "variants": variants,
             "models": list(fmt.models),
             "aliases": sorted(fmt.aliases),
             "prefix_stable": fmt.prefix_stable,
+            "can": can,
         }
         if as_json:
             sys.stdout.write(json.dumps(row, ensure_ascii=False) + "\n")
-        else:
-            models = ", ".join(fmt.models) or "any model"
-            sys.stdout.write(f"{name:20} {models}\n")
-            if variants:
-                sys.stdout.write(f"{'':20} variants: {', '.join(variants)}\n")
+            continue
+        if name == list_formats()[0]:
+            sys.stdout.write(f"{'':20} {'  '.join(can)}  models; variants\n")
+        marks = "  ".join(f"{'yes' if able else '-':{len(what)}}" for what, able in can.items())
+        models = ", ".join(fmt.models) or "any model"
+        told = f"; {', '.join(variants)}" if variants else ""
+        sys.stdout.write(f"{name:20} {marks}  {models}{told}\n")
     return 0
+
+
+def _abilities(fmt: Format) -> dict[str, bool]:
+    """What a family can express in its default variant, by trying."""
+    plain = example_conversation()
+    system, user, asks, result, answer = plain.messages
+    (call,) = asks.tool_calls
+    again = replace(call, id="call00001")
+    said: dict[str, tuple[int, tuple[Message, ...]]] = {
+        "system": (0, (system, user, answer)),
+        "text beside calls": (1, (user, replace(asks, parts=(TextPart("I look."),)), result)),
+        "several calls": (
+            1,
+            (
+                user,
+                replace(asks, tool_calls=(call, again)),
+                result,
+                replace(result, tool_call_id=again.id),
+            ),
+        ),
+        "reasoning": (1, (user, replace(answer, parts=(ThinkingPart("Hm."), *answer.parts)))),
+        "images": (0, (Message.user((TextPart("See "), ImagePart("a.png"))), answer)),
+    }
+    can = {
+        what: _is_written(fmt, Conversation(messages, plain.tools), index)
+        for what, (index, messages) in said.items()
+    }
+    return {**can, "stable prefixes": bool(cast("Any", fmt).prefix_stable)}
+
+
+def _is_written(fmt: Format, conversation: Conversation, index: int) -> bool:
+    """Whether a message of a conversation is written, and all of it."""
+    try:
+        return index not in fmt.render(conversation).changed
+    except RenderError:
+        return False
 
 
 def _format(name: str, settings: list[str]) -> Format:
