@@ -10,20 +10,22 @@ beyond ASCII.
 
     python bench/encoding.py [--rounds N] [--rows N] [--format NAME ...] [--loss POLICY]
     python bench/encoding.py --processes [--rows N]    a file with one process and with two
-    python bench/encoding.py --memory ROWS             a file of so many rows, and what it holds
+    python bench/encoding.py --memory ROWS [COMMAND ...]  what the commands hold over so many rows
 """
 
 import argparse
 import json
 import os
 import random
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, cast
+from typing import IO, Any, cast
 
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
@@ -33,7 +35,6 @@ from antiphon.datasets import iter_lines, read_line, write_row
 from antiphon.encode import (
     EncodeJob,
     Encoder,
-    EncodeReport,
     FastTokenizer,
     encode_file,
     load_tokenizer,
@@ -237,35 +238,73 @@ def processes(args: argparse.Namespace) -> None:
         print(f"two are {best[1] / best[2]:.2f} times as fast as one")
 
 
-def resident() -> float:
-    """What this process holds, in MB (Linux)."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
+def resident(process: int) -> float:
+    """What a process holds, in MB (Linux)."""
+    pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def memory(args: argparse.Namespace) -> None:
-    """What is held while a long file is encoded."""
-    held: list[float] = []
-    step = max(1, args.memory // 10)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "rows.jsonl"
-        rng = random.Random(7)
-        with path.open("w", encoding="utf-8") as file:
-            for _ in range(args.memory):
-                said = (Message.user(sentence(rng, 6)), Message.assistant(sentence(rng, 6)))
-                file.write(json.dumps(write_row(Conversation(said))[0]) + "\n")
-        print(f"{args.memory:,} rows, {path.stat().st_size / 1e6:,.0f} MB of text")
+def peak(process: int) -> float:
+    """The most that a process has held, in MB (Linux)."""
+    status = Path(f"/proc/{process}/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) * 1024 / 1e6
 
-        def progress(report: EncodeReport) -> None:
-            if report.n_source // step > len(held):
-                held.append(resident())
-                print(f"{report.n_source:>10,} rows: {held[-1]:6.0f} MB held", flush=True)
 
-        report = encode_file(job(), iter_lines(path), Path(folder) / "out", progress=progress)
-        print(
-            f"{report.n_rows:,} rows, {report.n_tokens:,} tokens; grew by "
-            f"{(max(held) / held[0] - 1) * 100:.1f} % after the first tenth"
+def long_rows(n: int) -> Iterator[bytes]:
+    """Short rows with a call each, no two alike."""
+    rng = random.Random(7)
+    spec = tool(rng, "tool")
+    made: list[bytes] = []
+    for _ in range(500):
+        arguments: dict[str, Any] = {key: sentence(rng, 3) for key in spec.parameters["properties"]}
+        said = (
+            Message.user(f"@{sentence(rng, 6)}"),
+            Message.assistant("", tool_calls=[ToolCall(spec.name, arguments, "c")]),
+            Message.tool("@", call_id="c", name=spec.name),
+            Message.assistant(sentence(rng, 6)),
         )
+        made.append(json.dumps(write_row(Conversation(said, (spec,)))[0]).encode() + b"\n")
+    for i in range(n):
+        yield made[i % len(made)].replace(b"@", b"%x " % (i * 0x9E3779B1 & 0xFFFFFFFF))
+
+
+def memory(args: argparse.Namespace) -> None:
+    """What the commands hold while a long file goes through them.
+
+    Rows are written to a command's stdin as it reads them, so that how far it has come is known.
+    """
+    tenth = max(1, args.memory // 10)
+    with tempfile.TemporaryDirectory() as folder:
+        commands = {
+            "data check": ["data", "check", "-"],
+            "data check --fix": ["data", "check", "-", "--fix", os.devnull],
+            "data convert": ["data", "convert", "-", os.devnull, "--to", "openai"],
+            "data dedupe": ["data", "dedupe", "-", os.devnull],
+            "encode": f"encode - --tokenizer qwen2_5 --format qwen2_5 --out {folder}/out".split(),
+        }
+        for name in args.commands or commands:
+            held: list[float] = []
+            began = time.perf_counter()
+            with subprocess.Popen(
+                [sys.executable, "-m", "antiphon", *commands[name]],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+            ) as command:
+                to = cast("IO[bytes]", command.stdin)
+                for i, row in enumerate(long_rows(args.memory), start=1):
+                    to.write(row)
+                    if i % tenth == 0:
+                        to.flush()
+                        held.append(resident(command.pid))
+                most = peak(command.pid)
+                to.close()
+            took = time.perf_counter() - began
+            print(
+                f"{name:<18}{args.memory:>10,} rows in {took:6.0f} s, MB held at each tenth: "
+                + " ".join(f"{mb:.0f}" for mb in held)
+                + f"; at most {most:.0f}; exit {command.returncode}",
+                flush=True,
+            )
 
 
 def main() -> None:
@@ -278,7 +317,8 @@ def main() -> None:
     parser.add_argument("--format", nargs="+", default=["qwen2_5", "qwen3"])
     parser.add_argument("--loss", default="default")
     parser.add_argument("--processes", action="store_true", help="one process and two")
-    parser.add_argument("--memory", type=int, metavar="ROWS", help="what a long file holds")
+    parser.add_argument("--memory", type=int, metavar="ROWS", help="what commands hold")
+    parser.add_argument("commands", nargs="*", metavar="COMMAND", help="those of --memory; all")
     args = parser.parse_args()
     if args.processes:
         processes(args)

@@ -77,11 +77,16 @@ def _fix(args: argparse.Namespace) -> int:
     mender, checker = Mender(), Checker()
     counts: Counter[str] = Counter()
     levels: Counter[str] = Counter()
-    broken: list[DataError] = []
     left: list[Finding] = []
     n = 0
+
+    def broken(error: DataError) -> None:
+        mender.left_out["unreadable"] += 1
+        if not args.json:
+            print(f"{plain(str(error))} [left out]")
+
     with RowFile(args.fix) as out:
-        for line, row in iter_rows(args.file, report=broken.append):
+        for line, row in iter_rows(args.file, report=broken):
             kept = mender.mend(row)
             if kept is None:
                 continue
@@ -92,14 +97,11 @@ def _fix(args: argparse.Namespace) -> int:
                 levels[finding.level] += 1
                 if len(left) < args.limit:
                     left.append(finding)
-    mender.left_out["unreadable"] += len(broken)
     done = {code: k for code, k in mender.done.items() if k}
     out_of = {code: k for code, k in mender.left_out.items() if k}
     if args.json:
         print(json.dumps({"n_rows": n, "mended": done, "left_out": out_of, "left": dict(counts)}))
         return 1 if levels["error"] else 0
-    for error in broken:
-        print(f"{plain(str(error))} [left out]")
     for finding in left:
         print(_line(args.file, finding))
     for name, numbers in (("mended", done), ("rows left out", out_of)):

@@ -13,6 +13,7 @@ from antiphon.datasets import (
     ADAPTERS,
     WRITERS,
     RowFile,
+    Seen,
     adapter_named,
     digest_of,
     is_run,
@@ -159,7 +160,7 @@ def _stats(args: argparse.Namespace) -> int:
 
 def _dedupe(args: argparse.Namespace) -> int:
     broken = _Broken(args.strict)
-    seen: set[bytes] = set()
+    seen = Seen()
     near = None if args.near is None else NearDuplicates(args.near)
     n = kept = n_near = 0
     with _output(args) as out:
@@ -170,10 +171,8 @@ def _dedupe(args: argparse.Namespace) -> int:
                 broken(DataError(str(error), path=args.file, line=line))
                 continue
             n += 1
-            digest = b"".join(map(digest_of, conversations))
-            if digest in seen:
+            if not seen.add(b"".join(map(digest_of, conversations))):
                 continue
-            seen.add(digest)
             if near is not None and near.add(str(line), _said(conversations)) is not None:
                 n_near += 1
                 continue

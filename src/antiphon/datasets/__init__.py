@@ -20,6 +20,7 @@ from antiphon.datasets._preference import (
 )
 from antiphon.datasets._read import is_run, read_line, read_row, read_row_all, read_rows
 from antiphon.datasets._secrets import mask_secrets
+from antiphon.datasets._seen import Seen
 from antiphon.datasets._sink import RowFile
 from antiphon.datasets._stats import Stats, count
 from antiphon.datasets._trajectory import (
@@ -40,6 +41,7 @@ __all__ = [
     "Mender",
     "Preference",
     "RowFile",
+    "Seen",
     "Stats",
     "adapter_named",
     "adapter_of",

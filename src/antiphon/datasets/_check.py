@@ -13,6 +13,7 @@ from typing import Any, Literal, cast
 
 from antiphon.datasets._files import iter_rows
 from antiphon.datasets._read import read_row_all
+from antiphon.datasets._seen import Seen
 from antiphon.errors import DataError, clip
 from antiphon.messages import Conversation, JsonValue, conversation_to_row, dump_json
 
@@ -44,7 +45,7 @@ class Finding:
 class Checker:
     """Checks rows one after the other."""
 
-    seen: set[bytes] = field(default_factory=set[bytes])
+    seen: Seen = field(default_factory=Seen)
     """Digests of the conversations so far."""
 
     def check(self, row: Mapping[str, Any], line: int = 0) -> list[Finding]:
@@ -65,11 +66,9 @@ class Checker:
                 for check in _CHECKS
                 for place, code, level, text in check(conversation)
             ]
-            digest = digest_of(conversation)
-            if digest in self.seen:
+            if not self.seen.add(digest_of(conversation)):
                 text = "the same conversation came before; remove one, or use dedupe"
                 found.append(Finding(line, None, "duplicate", "warning", text))
-            self.seen.add(digest)
         return found
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from antiphon.datasets._check import digest_of
 from antiphon.datasets._read import read_row_all
+from antiphon.datasets._seen import Seen
 from antiphon.datasets._write import write_row
 from antiphon.errors import DataError
 from antiphon.messages import Conversation, Message, TextPart
@@ -27,7 +28,7 @@ class Mender:
     """How often each fault was mended, by the code of its finding."""
     left_out: Counter[str] = field(default_factory=Counter[str])
     """Rows that were left out, by the code of the finding."""
-    seen: set[bytes] = field(default_factory=set[bytes])
+    seen: Seen = field(default_factory=Seen)
     """Digests of the conversations so far."""
 
     def mend(self, row: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -48,11 +49,9 @@ class Mender:
             return None
         is_run = "steps" in row
         mended = conversations if is_run else [self._mended(c) for c in conversations]
-        digest = b"".join(map(digest_of, mended))
-        if digest in self.seen:
+        if not self.seen.add(b"".join(map(digest_of, mended))):
             self.left_out["duplicate"] += 1
             return None
-        self.seen.add(digest)
         return row if mended == conversations else write_row(mended[0])[0]
 
     def _mended(self, conversation: Conversation) -> Conversation:
