@@ -16,6 +16,7 @@ from antiphon.errors import (
 )
 from antiphon.formats import get_format
 from antiphon.messages import (
+    AudioPart,
     Completion,
     Conversation,
     ImagePart,
@@ -26,6 +27,7 @@ from antiphon.messages import (
     TokenLogprob,
     ToolCall,
     Usage,
+    VideoPart,
 )
 from antiphon.models import (
     Model,
@@ -109,6 +111,9 @@ def test_what_a_client_says_reaches_the_model() -> None:
             "content": [
                 {"type": "text", "text": "What is it?"},
                 {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+                {"type": "input_audio", "input_audio": {"data": "UklG", "format": "wav"}},
+                {"type": "audio_url", "audio_url": {"url": "https://x.y/a.mp3"}},
+                {"type": "video_url", "video_url": {"url": "data:video/mp4;base64,AAAA"}},
             ],
         },
         {
@@ -146,7 +151,13 @@ def test_what_a_client_says_reaches_the_model() -> None:
     settings = model.settings[0]
     assert got.status == 200
     assert (system.role, system.text) == ("system", "Be brief.")
-    assert user.parts == (TextPart("What is it?"), ImagePart("data:image/png;base64,AAAA"))
+    assert user.parts == (
+        TextPart("What is it?"),
+        ImagePart("data:image/png;base64,AAAA"),
+        AudioPart("data:audio/wav;base64,UklG"),
+        AudioPart("https://x.y/a.mp3"),
+        VideoPart("data:video/mp4;base64,AAAA"),
+    )
     assert assistant.reasoning == "Hm."
     assert assistant.tool_calls == (ToolCall("add", {"a": 1}, "c1"),)
     assert [(c.raw, c.id) for c in assistant.invalid_tool_calls] == [('{"a"', "c2")]
@@ -390,6 +401,30 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
             ]
         ),
         "messages[0].content[0].image_url",
+    ),
+    "a file as a film": (
+        bad(
+            messages=[
+                {
+                    "role": "user",
+                    "content": [{"type": "video_url", "video_url": {"url": "/etc/passwd"}}],
+                }
+            ]
+        ),
+        "messages[0].content[0].video_url",
+    ),
+    "a sound of a kind that is none": (
+        bad(
+            messages=[
+                {
+                    "role": "user",
+                    "content": [
+                        {"type": "input_audio", "input_audio": {"data": "AA", "format": "../x"}}
+                    ],
+                }
+            ]
+        ),
+        "messages[0].content[0].input_audio.format",
     ),
     "no model": ({"messages": ASK["messages"]}, "model"),
     "temperature text": (bad(temperature="hot"), "temperature"),

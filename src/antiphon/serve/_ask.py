@@ -1,6 +1,6 @@
 """What one request asks of a model, whatever the dialect that it came in.
 
-The parts that all dialects share are read here: tools, sampling, images.  Nothing here waits.
+The parts that all dialects share are read here: tools, sampling, media.  Nothing here waits.
 """
 
 import re
@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from antiphon.errors import DataError, clip
 from antiphon.messages import (
+    AudioPart,
     Conversation,
     ImagePart,
     JsonObject,
@@ -16,6 +17,7 @@ from antiphon.messages import (
     Message,
     TextPart,
     ToolSpec,
+    VideoPart,
     dump_json,
 )
 from antiphon.models import ModelSettings
@@ -25,6 +27,8 @@ from antiphon.serve._refusal import bad
 MAX_TOKENS = 1 << 24
 MAX_TOP = 20  # of the likeliest tokens beside each sampled one; OpenAI's own
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,128}")
+_AUDIO = re.compile(r"data:audio/[a-z0-9.+-]+;base64,|https?://", re.IGNORECASE)
+_VIDEO = re.compile(r"data:video/[a-z0-9.+-]+;base64,|https?://", re.IGNORECASE)
 _IMAGE = re.compile(r"data:image/[a-z0-9.+-]+;base64,|https?://", re.IGNORECASE)
 
 
@@ -138,6 +142,28 @@ def image(source: str, place: str) -> ImagePart:
     if not _IMAGE.match(source):
         raise bad(f"{place} must be a data URI of an image or an http(s) address", place)
     return ImagePart(source)
+
+
+def audio(source: str, place: str) -> AudioPart:
+    """A sound that a client may let hear, as `image`.
+
+    Raises:
+        Refusal: It is something else.
+    """
+    if not _AUDIO.match(source):
+        raise bad(f"{place} must be a data URI of a sound or an http(s) address", place)
+    return AudioPart(source)
+
+
+def video(source: str, place: str) -> VideoPart:
+    """A film that a client may show, as `image`.
+
+    Raises:
+        Refusal: It is something else.
+    """
+    if not _VIDEO.match(source):
+        raise bad(f"{place} must be a data URI of a film or an http(s) address", place)
+    return VideoPart(source)
 
 
 def sampling(fields: Fields, settings: ModelSettings) -> ModelSettings:

@@ -1,12 +1,12 @@
 """OpenAI's Chat Completions, as a server speaks it.
 
 Source: OpenAI API reference, ``POST /v1/chat/completions``; ``reasoning_content`` for reasoning is
-DeepSeek's and vLLM's, and what clients read.
+DeepSeek's and vLLM's, and what clients read; ``audio_url`` and ``video_url`` are vLLM's.
 """
 
 import secrets
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from antiphon.errors import clip
@@ -41,9 +41,11 @@ from antiphon.serve._ask import (
     MAX_TOP,
     Ask,
     Limits,
+    audio,
     image,
     openai_tools,
     sampling,
+    video,
 )
 from antiphon.serve._fields import Fields
 from antiphon.serve._openai import (
@@ -161,15 +163,15 @@ def _message(fields: Fields) -> Message:
     role = fields.text("role")
     match role:
         case "system" | "developer":
-            return Message("system", _content(fields, images=False))
+            return Message("system", _content(fields, media=False))
         case "user":
-            return Message("user", _content(fields, images=True), name=fields.text("name", ""))
+            return Message("user", _content(fields, media=True), name=fields.text("name", ""))
         case "assistant":
             return _assistant(fields)
         case "tool" | "function":
             return Message(
                 "tool",
-                _content(fields, images=True),
+                _content(fields, media=True),
                 tool_call_id=fields.text("tool_call_id", ""),
                 name=fields.text("name", ""),
             )
@@ -177,7 +179,7 @@ def _message(fields: Fields) -> Message:
             raise fields.refuse("role", "system, developer, user, assistant or tool")
 
 
-def _content(fields: Fields, *, images: bool) -> tuple[Part, ...]:
+def _content(fields: Fields, *, media: bool) -> tuple[Part, ...]:
     content = fields.get("content")
     if content is None:
         return ()
@@ -188,17 +190,29 @@ def _content(fields: Fields, *, images: bool) -> tuple[Part, ...]:
         match part.text("type"):
             case "text" | "refusal" as kind:
                 parts.append(TextPart(part.text(kind)))
-            case "image_url" if images:
-                address = part.object("image_url")
-                source = part.text("image_url") if address is None else address.text("url")
-                parts.append(image(source, part.name("image_url")))
+            case "image_url" | "audio_url" | "video_url" as kind if media:
+                address = part.object(kind)
+                source = part.text(kind) if address is None else address.text("url")
+                parts.append(_READERS[kind](source, part.name(kind)))
+            case "input_audio" if media and (heard := part.object("input_audio")):
+                source = f"data:audio/{heard.text('format')};base64,{heard.text('data')}"
+                parts.append(audio(source, heard.name("format")))
             case _:
-                raise part.refuse("type", "text or image_url" if images else "text")
+                known = "text, image_url, input_audio, audio_url or video_url"
+                raise part.refuse("type", known if media else "text")
     return tuple(parts)
 
 
+_READERS: dict[str, Callable[[str, str], Part]] = {
+    "image_url": image,
+    "audio_url": audio,
+    "video_url": video,
+}
+"""What OpenAI's and vLLM's content lists hold by address."""
+
+
 def _assistant(fields: Fields) -> Message:
-    parts = _content(fields, images=False)
+    parts = _content(fields, media=False)
     for key in ("reasoning_content", "reasoning"):
         reasoning = fields.get(key)
         if isinstance(reasoning, str) and reasoning:
