@@ -111,3 +111,12 @@ def test_an_attempt_at_a_call_in_mid_line_is_an_invalid_call() -> None:
 
     assert message.text.rstrip() == "I look:"
     assert message.invalid_tool_calls[0].raw == text.removeprefix("I look: ")
+
+
+def test_spans_of_code_are_told_at_the_end_of_a_long_line() -> None:
+    _, call = _call("mistral_small_3_2")
+    line = "".join(f"As in `{call}`, word {i}, or [TOOL_CALLS] itself, too. " for i in range(40))
+
+    assert _read(get_format("mistral_v13"), line).text == line
+    (read,) = _read(get_format("mistral_v13"), f"{line}\n{call}").tool_calls
+    assert read.arguments == {"query": "nib"}

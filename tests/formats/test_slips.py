@@ -221,6 +221,7 @@ SPELLINGS = [
      "</arg_key>\n<arg_value>2</arg_value>\n</tool_call>", "missing_open"),
     ("glm4_7", "find<arg_key>query</arg_key><arg_value>nib</arg_value><arg_key>limit</arg_key>"
      "<arg_value>2</arg_value>", "missing_open"),
+    ("glm4_7", '<tool_call>find{"query": "nib", "limit": 2}</tool_call>', "json_arguments"),
     ("mistral_v13", 'find[ARGS]{"query": "nib", "limit": 2}', "missing_open"),
     ("mistral_v13", 'find[CALL_ID]abcdefghi[ARGS]{"query": "nib", "limit": 2}', "missing_open"),
     ("qwen3_coder", "<tool_call>\n<function=find>\n<parameter=query>\nnib\n</parameter >\n"

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 _FENCES = ("```", "~~~")
+_KEPT, _LONG = 16, 256  # characters of a line's ends, and of a line that is kept whole
 
 
 class Place(NamedTuple):
@@ -48,7 +49,8 @@ class Code:
         Args:
             space: White space behind the text.
         """
-        *lines, self._line = (self._line + "".join(self._unread)).split("\n")
+        *lines, line = (self._line + "".join(self._unread)).split("\n")
+        self._line = _shortened(line)
         self._unread.clear()
         for line in lines:
             self._in_fence ^= _is_fence(line)
@@ -58,6 +60,14 @@ class Code:
         before = self._line.removesuffix("`")
         opens = before != self._line and before[-1:] != "`" and bool(before.strip())
         return Place(self._in_fence, in_span, in_span and opens)
+
+
+def _shortened(line: str) -> str:
+    """A line with as much of it as tells where its code is, so that a long one is read once."""
+    if len(line) <= _LONG:
+        return line
+    is_odd = line[_KEPT:-_KEPT].count("`") % 2
+    return line[:_KEPT] + "`" * is_odd + line[-_KEPT:]
 
 
 def _is_fence(line: str) -> bool:

@@ -78,6 +78,9 @@ class Cursor:
 
     def give_back(self, text: str) -> None:
         """Take back text that was consumed last."""
+        if self.text.endswith(text, 0, self.pos):
+            self.pos -= len(text)
+            return
         self.text = text + self.text[self.pos :]
         self._origin += self.pos - len(text)
         self.pos = 0
@@ -137,7 +140,7 @@ class Cursor:
         """
         start = 0
         while True:
-            end = self.text.find(mark, self.pos + start)
+            end = self.text.find(mark, self.pos + start, self.pos + limit + len(mark))
             if 0 <= end <= self.pos + limit:
                 found = self.text[self.pos : end]
                 for other in before:

@@ -375,9 +375,11 @@ def read_head(p: Parser, marks: tuple[str, ...], *, before: tuple[str, ...]) -> 
         Malformed: Another mark comes first, or none does in time.
         NotACall: The same, and what stands there is no name.
     """
-    c = p.c
+    c, ends = p.c, (*marks, *before)
+    longest = MAX_HEAD + max(map(len, ends))
     while True:
-        found = [(at, mark) for mark in (*marks, *before) if (at := c.text.find(mark, c.pos)) >= 0]
+        last = c.pos + longest
+        found = [(at, mark) for mark in ends if (at := c.text.find(mark, c.pos, last)) >= 0]
         end, mark = min(found, default=(len(c.text), ""))
         head = c.text[c.pos : min(end, c.pos + MAX_HEAD)]
         if mark in marks and end <= c.pos + MAX_HEAD:

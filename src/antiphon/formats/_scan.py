@@ -108,6 +108,8 @@ class Parser:
         self._space = ""
         self._code = Code()
         self._out: list[Delta] = []
+        self._told: list[str] = []
+        self._telling: type[TextDelta] | type[ThinkingDelta] = TextDelta
         self._done = False
         self._run = self._message(start)
         next(self._run)
@@ -147,6 +149,7 @@ class Parser:
         call = self._call
         if call is not None:
             self._send(call)
+        self._flush()
         out, self._out = self._out, []
         return out
 
@@ -169,22 +172,26 @@ class Parser:
         self._code.add(text)
         self._wrote_text = self._wrote_text or not text.isspace()
         self._append(TextPart, text)
-        last = self._out[-1] if self._out else None
-        if isinstance(last, TextDelta):
-            self._out[-1] = TextDelta(last.text + text)
-        else:
-            self._out.append(TextDelta(text))
+        self._tell(TextDelta, text)
 
     def think(self, text: str) -> None:
         """More reasoning."""
         if not text:
             return
         self._append(ThinkingPart, text)
-        last = self._out[-1] if self._out else None
-        if isinstance(last, ThinkingDelta):
-            self._out[-1] = ThinkingDelta(last.text + text)
-        else:
-            self._out.append(ThinkingDelta(text))
+        self._tell(ThinkingDelta, text)
+
+    def _tell(self, kind: type[TextDelta] | type[ThinkingDelta], text: str) -> None:
+        """More text to send; what comes of one kind is one delta."""
+        if kind is not self._telling:
+            self._flush()
+            self._telling = kind
+        self._told.append(text)
+
+    def _flush(self) -> None:
+        if self._told:
+            self._out.append(self._telling("".join(self._told)))
+            self._told.clear()
 
     def _append(self, kind: type[TextPart] | type[ThinkingPart], text: str) -> None:
         if not self._parts or self._parts[-1][0] is not kind:
@@ -353,6 +360,7 @@ class Parser:
         if call.name_sent and not pieces and not id:
             return
         name = "" if call.name_sent else call.name
+        self._flush()
         self._out.append(ToolCallDelta(call.index, name=name, id=id, arguments="".join(pieces)))
         call.n_sent = len(call.arguments)
         call.name_sent = True

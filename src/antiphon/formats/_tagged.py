@@ -488,8 +488,10 @@ def _upto(
 ) -> Reading[str]:
     """The text up to one of some marks, which stays, or to the end of the text."""
     c = p.c
+    longest = limit + max(map(len, ends))
     while True:
-        found = [at for end in ends if (at := c.text.find(end, c.pos)) >= 0]
+        last = c.pos + longest
+        found = [at for end in ends if (at := c.text.find(end, c.pos, last)) >= 0]
         size = (min(found) if found else len(c.text)) - c.pos
         if size > limit:
             raise c.malformed(f"no end of the name within {limit} characters")
@@ -549,7 +551,7 @@ def _marks(tags: Tagged) -> _Marks:
         close=close,
         call=call,
         named=tag_end(tags.named) if call or tags.named.strip() else "",
-        name_ends=tuple(m for m in ("\n", key, over, open) if m),
+        name_ends=tuple(m for m in ("\n", key, over, open, "{") if m),
         call_close=call_close,
         key=key,
         keyed=keyed,
