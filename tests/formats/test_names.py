@@ -1,5 +1,8 @@
 """Formats are found by name, by the names of others, and by model id."""
 
+import re
+from typing import Any
+
 import pytest
 
 from antiphon.errors import UnknownNameError, UsageError
@@ -71,6 +74,30 @@ def test_an_unknown_name_says_what_is_near() -> None:
 def test_an_unknown_variant_says_what_there_is() -> None:
     with pytest.raises(UsageError, match="no variant 'thinkin'; it has: thinking, edition"):
         get_format("qwen3", thinkin=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "variants", "message"),
+    [
+        ("minimax_m3", {"thinking": False}, "minimax_m3: thinking may be 'adaptive', 'enabled', "),
+        ("glm5_2", {"effort": "bogus"}, "glm5: effort may be 'low', 'high', 'max', got 'bogus'"),
+        ("glm5_2", {"effort": 3}, "effort may be 'low', 'high', 'max', got 3"),
+        ("qwen3", {"thinking": "maybe"}, "qwen3: thinking may be true or false, got 'maybe'"),
+        ("command_a", {"thinking": 1}, "thinking may be true or false, nothing, got 1"),
+        ("seed_oss", {"budget": True}, "seed_oss: budget may be a whole number, got True"),
+        ("hermes", {"default_system": 3}, "hermes: default_system may be a text, got 3"),
+    ],
+)
+def test_a_variant_takes_only_the_values_of_its_field(
+    name: str, variants: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        get_format(name, **variants)
+
+
+def test_a_version_may_be_given_as_a_number() -> None:
+    assert get_format("glm5", version=5.2) == get_format("glm5", version="5.2")
+    assert get_format("command_a", thinking=None) == get_format("command_a")
 
 
 def test_every_family_with_a_template_of_its_own_has_signs_to_know_it_by() -> None:

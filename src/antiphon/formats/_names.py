@@ -12,7 +12,8 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from types import UnionType
+from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 from antiphon.errors import UnknownNameError, UsageError, clip
 from antiphon.formats._kept import Kept, kept
@@ -52,7 +53,7 @@ def get_format(name: str, **variants: Any) -> Format:
 
     Raises:
         UnknownNameError: No family has that name.
-        UsageError: The family has no such variant.
+        UsageError: The family has no such variant, or the variant no such value.
 
     >>> get_format("Qwen/Qwen3-8B").name
     'qwen3'
@@ -71,7 +72,7 @@ def with_variants(format: Format, **variants: Any) -> Format:
     """The same family with other fields.
 
     Raises:
-        UsageError: The family has no such field.
+        UsageError: The family has no such field, or the field no such value.
     """
     if isinstance(format, Kept):
         return kept(with_variants(format.of, **variants))
@@ -85,7 +86,40 @@ def with_variants(format: Format, **variants: Any) -> Format:
         if key not in known:
             has = f"it has: {', '.join(known)}" if known else "it has none"
             raise UsageError(f"format {format.name!r} has no variant {key!r}; {has}")
-    return replace(cast("Any", format), **variants) if variants else format
+    if not variants:
+        return format
+    hints = get_type_hints(type(format))
+    fitting = {k: _fitting(v, hints[k], f"{format.name}: {k}") for k, v in variants.items()}
+    return replace(cast("Any", format), **fitting)
+
+
+_PLAIN = {bool: "true or false", str: "a text", int: "a whole number", type(None): "nothing"}
+"""The types of variants, in words; others are taken as they are."""
+
+
+def _fitting(value: Any, hint: Any, what: str) -> Any:
+    """A variant's value, seen to it that its field takes it.
+
+    A version may be given as the number that it looks like.
+
+    Raises:
+        UsageError: The field takes other values.
+    """
+    choices: list[Any] = []
+    words: list[str] = []
+    for kind in get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,):
+        if get_origin(kind) is Literal:
+            choices += get_args(kind)
+            words += map(repr, get_args(kind))
+        elif kind not in _PLAIN or type(value) is kind:
+            return value
+        else:
+            words.append(_PLAIN[kind])
+    if value in choices:
+        return value
+    if isinstance(value, int | float) and str(value) in choices:
+        return str(value)
+    raise UsageError(f"{what} may be {', '.join(words)}, got {clip(value)}")
 
 
 def describe(format: Format) -> str:
