@@ -61,12 +61,12 @@ def register() -> None:
     transformers.AttentionMaskInterface.register(BY_BRANCHES, _mask)
 
 
-def _mask(*arguments: Any, attention_mask: Any = None, **options: Any) -> Any:
+def _mask(*, attention_mask: Any = None, **options: Any) -> Any:
     """The mask of padded rows; a row alone needs none, its positions tell."""
     if attention_mask is None:
         return None
     make: Any = library("transformers.masking_utils").sdpa_mask
-    return make(*arguments, attention_mask=attention_mask, **options)
+    return make(attention_mask=attention_mask, **options)
 
 
 def attend_by_branches(
