@@ -19,7 +19,7 @@ from antiphon.formats._readers import (
 from antiphon.formats._render import Writer, inline_reasoning, moved_up, with_parts
 from antiphon.formats._scan import Block, Parser, Syntax, Thinking
 from antiphon.formats._schema_grammar import arguments_node
-from antiphon.formats._types import Around
+from antiphon.formats._types import Around, Parts
 from antiphon.messages import Message, ToolCall, ToolSpec, dump_json
 
 BOS, EOS = "<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>"
@@ -39,6 +39,8 @@ QUESTION = Around(((USER, "frame"),), "given", (), SPECIALS)
 """What stands around what a user says."""
 ASKED = Around(((USER, "frame"),), "given", ((ASSISTANT, "frame"),), SPECIALS)
 """The same where the model's mark stands behind it."""
+RESULT = Around(((OUTPUT, "frame"),), "given", ((OUTPUT_END, "frame"),), SPECIALS)
+"""What stands around a result."""
 ANSWER = Around((), "written", ((EOS, "written"),), SPECIALS)
 """What stands around an answer."""
 
@@ -155,12 +157,6 @@ def write_calls(
     """The calls of a message in one block; failed ones as they were written."""
     if not message.tool_calls and not message.invalid_tool_calls:
         return
-    calls = message.tool_calls
-    if len(calls) == 1 and not message.invalid_tool_calls:
-        head, _, tail = _cut(text(calls[0]))
-        w.around(_CALL_HEAD, head, index)
-        w.around(_CALL_TAIL, tail, index)
-        return
     w.put(CALLS, "written", index)
     for i, call in enumerate(message.tool_calls):
         w.text(between if i else "", "written", index)
@@ -172,8 +168,6 @@ def write_calls(
 
 
 _OF_A_CALL = {CALL, SEP, CALL_END}
-_CALL_HEAD = Around(((CALLS + CALL, "written"),), "written", ((SEP, "written"),), SPECIALS)
-_CALL_TAIL = Around((), "written", ((CALL_END + CALLS_END, "written"),), SPECIALS)
 
 
 def _cut(text: str) -> tuple[str, str, str]:
@@ -194,12 +188,26 @@ def write_system(
     return found
 
 
+def role_before(messages: Sequence[Message], index: int) -> str:
+    """The role of the message before, system messages left out; ``""`` where there is none."""
+    roles = (messages[i].role for i in range(index - 1, -1, -1))
+    return next((role for role in roles if role != "system"), "")
+
+
 def write_result(w: Writer, message: Message, index: int) -> None:
     """One result between its marks."""
-    w.around(_RESULT, message.text, index)
+    w.around(RESULT, message.text, index)
 
 
-_RESULT = Around(((OUTPUT, "frame"),), "given", ((OUTPUT_END, "frame"),), SPECIALS)
+def call_around(opens: Parts, head: str) -> Around:
+    """What stands around the arguments of a message's only call.
+
+    Args:
+        opens: What stands before the message.
+        head: What stands before the separator.
+    """
+    before: Parts = (*opens, (CALLS + CALL, "written"), (head, "written"), (SEP, "written"))
+    return Around(before, "written", ((CALL_END + CALLS_END + EOS, "written"),), SPECIALS)
 
 
 def as_shown(w: Writer, message: Message, index: int, *, keep: bool) -> Message:

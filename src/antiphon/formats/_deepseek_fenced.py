@@ -1,9 +1,14 @@
 """DeepSeek V3 and R1, whose texts differ in little: how a conversation of theirs is written."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+
 from antiphon.formats import _deepseek as ds
-from antiphon.formats._render import Writer, check_written, plain_text, refuse_images
+from antiphon.formats._render import Writer, check_written, refuse_images
 from antiphon.formats._scan import Syntax
-from antiphon.formats._types import Rendered
+from antiphon.formats._types import Parts, Rendered
+from antiphon.formats._usual import Place, Usual, Usuals, answered, called, given
 from antiphon.messages import Conversation, Message, dump_json
 
 _HOW = (
@@ -42,10 +47,11 @@ def render(
             f"\n```json\n{dump_json(t.to_openai())}\n```\n" for t in conversation.tools
         )
         w.text(_TOOLS + listing, "frame")
-    w.state = "", True
-    for index in w.walk((w.family, reasons), messages, tools=conversation.tools):
+    known = w.family, reasons
+    usual = _usuals(syntax)
+    for index in w.walk(known, messages, tools=conversation.tools, usual=usual):
         message = messages[index]
-        before, first_output = w.state
+        before = ds.role_before(messages, index)
         match message.role:
             case "system":
                 continue
@@ -53,18 +59,16 @@ def render(
                 follows = index + 1 < len(messages) or generate or not reasons
                 w.around(ds.ASKED if follows else ds.QUESTION, message.text, index)
             case "tool":
-                if first_output:
+                if _is_first_output(messages, index):
                     w.mark(ds.OUTPUTS, "frame", index)
-                w.text("" if first_output else "\n", "frame", index)
+                else:
+                    w.text("\n", "frame", index)
                 ds.write_result(w, message, index)
-                first_output = False
             case "assistant":
                 if before == "tool":
                     w.mark(ds.OUTPUTS_END, "frame", index)
-                first_output = first_output or bool(message.tool_calls)
                 _assistant(w, conversation, index, syntax, opens=before == "user", reasons=reasons)
-        w.state = message.role, first_output
-    before = w.state[0]
+    before = ds.role_before(messages, len(messages))
     if before == "tool":
         w.mark(ds.OUTPUTS_END, "frame")
     elif generate and before != "user":
@@ -75,10 +79,6 @@ def render(
 def _assistant(
     w: Writer, conversation: Conversation, index: int, syntax: Syntax, *, opens: bool, reasons: bool
 ) -> None:
-    text = plain_text(syntax, conversation.messages[index])
-    if text is not None:
-        w.around(ds.ANSWER, text, index)
-        return
     last = index + 1 == len(conversation.messages)
     message: Message = conversation.messages[index]
     message = ds.as_shown(w, message, index, keep=opens and last and reasons)
@@ -91,3 +91,35 @@ def _assistant(
     ds.write_calls(w, message, index, ds.fenced_text, between="\n")
     check_written(w, syntax, message, index, since=since, tools=conversation.tools)
     w.mark(ds.EOS, "written", index)
+
+
+def _is_first_output(messages: Sequence[Message], index: int) -> bool:
+    """Whether no result stands between a result and the last calls."""
+    for i in range(index - 1, -1, -1):
+        if messages[i].role == "tool" or messages[i].tool_calls:
+            return messages[i].role != "tool"
+    return True
+
+
+@cache
+def _usuals(syntax: Syntax) -> Usuals:
+    def usual(place: Place) -> Usual | None:
+        before, kind, after, _ = place
+        ends: Parts = ((ds.OUTPUTS_END, "frame"),) if before == "tool" else ()
+        match kind:
+            case "user" if after:
+                return given(ds.ASKED)
+            case _ if before == "system":
+                return None
+            case "tool" if before in ("calls", "tool"):
+                lead = ds.OUTPUTS if before == "calls" else "\n"
+                return given(replace(ds.RESULT, before=((lead, "frame"), *ds.RESULT.before)))
+            case "assistant":
+                return answered(replace(ds.ANSWER, before=ends), syntax)
+            case "calls":
+                frame = ds.call_around(ends, "function")
+                return called(frame, lambda name: f"{name}\n```json\n", "\n```")
+            case _:
+                return None
+
+    return Usuals(usual)

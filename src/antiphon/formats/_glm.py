@@ -23,14 +23,13 @@ from antiphon.formats._render import (
     inline_reasoning,
     moved_up,
     of_tools,
-    only_calls,
-    plain_text,
     refuse_images,
     with_parts,
 )
 from antiphon.formats._scan import Block, Parser, Syntax
 from antiphon.formats._schema_grammar import arguments_node
-from antiphon.formats._types import Around, Rendered
+from antiphon.formats._types import Around, Parts, Rendered
+from antiphon.formats._usual import Place, Usual, Usuals, answered, called, given
 from antiphon.messages import Conversation, Message, ToolSpec, dump_json, indented_json
 
 STOP = ("<|user|>", "<|observation|>", "<|endoftext|>")
@@ -135,23 +134,21 @@ def render(
     ):
         _turn(w, "<|system|>", message.text, index)
         moved_up(w, index, n)
-    w.state = False  # whether the assistant before wrote the mark of this message's role
     others = [i for i, m in enumerate(messages) if m.role != "system"]
     last = others[-1] if others else 0
-    for index in w.walk((w.family, space), messages, tools=conversation.tools, shown_from=last):
+    known = w.family, space
+    usual = _usuals(space)
+    for index in w.walk(known, messages, tools=conversation.tools, shown_from=last, usual=usual):
         message = messages[index]
         role = message.role
-        if role == "system":
-            continue
         if role == "assistant":
-            if not _is_done(w, messages[index], index, space):
-                w.mark("<|assistant|>", "frame", index)
-                _assistant(w, conversation, index, space)
-            w.state = _end(w, conversation, index)
-            continue
-        mark = "<|user|>" if role == "user" else "<|observation|>"
-        _turn(w, "" if w.state else mark, message.text, index)
-        w.state = False
+            w.mark("<|assistant|>", "frame", index)
+            _assistant(w, conversation, index, space)
+            w.put(_mark_behind(messages, index), "written", index)
+        elif role != "system":
+            before = next((i for i in range(index - 1, -1, -1) if messages[i].role != "system"), -1)
+            ended = before >= 0 and _mark_behind(messages, before)
+            _turn(w, "" if ended else _MARKS[role], message.text, index)
     if generate:
         w.mark("<|assistant|>", "frame")
     return w.done()
@@ -166,36 +163,41 @@ def _around(mark: str) -> Around:
     return Around(((mark, "frame"), ("\n", "frame")), "given", (), frozenset({mark}) - {""})
 
 
-def _end(w: Writer, conversation: Conversation, index: int) -> bool:
-    """The next role's mark, where the model writes it; whether it did."""
-    messages = conversation.messages
-    following = index + 1
-    while following < len(messages) and messages[following].role == "system":
-        following += 1
-    role = messages[following].role if following < len(messages) else ""
-    calls = messages[index].tool_calls
-    mark = {"user": "<|user|>", "tool": "<|observation|>"}.get(role)
-    if mark is None or bool(calls) != (mark == "<|observation|>"):
-        return False
-    w.mark(mark, "written", index)
-    return True
+_MARKS = {"user": "<|user|>", "tool": "<|observation|>"}
 
 
-_SAID = Around((("<|assistant|>", "frame"),), "written", (), frozenset({"<|assistant|>"}))
+def _mark_behind(messages: Sequence[Message], index: int) -> str:
+    """The next role's mark, where it is the model that writes it."""
+    message = messages[index]
+    roles = (later.role for later in messages[index + 1 :])
+    behind = next((role for role in roles if role != "system"), "")
+    if message.role != "assistant" or behind != ("tool" if message.tool_calls else "user"):
+        return ""
+    return _MARKS[behind]
 
 
-def _is_done(w: Writer, message: Message, index: int, space: str) -> bool:
-    """Write a message that is nothing but text, or nothing but one call, if it needs nothing
-    else."""
-    text = plain_text(SYNTAX, message)
-    calls = only_calls(message)
-    if text is not None and "<think>" not in text:
-        w.around(_SAID, f"\n{text}", index)
-        return True
-    if len(calls) != 1:
-        return False
-    w.around(_SAID, f"{calls[0].name}{space}\n{dump_json(calls[0].arguments)}", index)
-    return True
+@cache
+def _usuals(space: str) -> Usuals:
+    def usual(place: Place) -> Usual | None:
+        before, kind, after, _ = place
+        if "system" in place:
+            return None
+        if kind in _MARKS:
+            ended = before == ("calls" if kind == "tool" else "assistant")
+            return given(_around("" if ended else _MARKS[kind]))
+        ends = after == ("tool" if kind == "calls" else "user")
+        mark = _MARKS[after] if ends else ""
+        own: Parts = ((mark, "written"),) if ends else ()
+        frame = Around((("<|assistant|>", "frame"),), "written", own, SPECIALS)
+        if kind == "calls":
+            return called(frame, lambda name: f"{name}{space}\n")
+        return answered(frame, SYNTAX, _without_reasoning, lead="\n")
+
+    return Usuals(usual)
+
+
+def _without_reasoning(text: str) -> str:
+    return text.partition("<think>")[0]
 
 
 def _assistant(w: Writer, conversation: Conversation, index: int, space: str) -> None:

@@ -5,8 +5,8 @@ A turn has no end mark: the mark of the next role ends it, and a model stops by 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any, Protocol, cast
 
 from antiphon.formats._grammar import CallForm
@@ -15,16 +15,15 @@ from antiphon.formats._render import (
     inline_reasoning,
     is_first_result,
     last_user,
-    only_calls,
-    plain_text,
     refuse_images,
     spec_json,
     with_parts,
 )
 from antiphon.formats._scan import Block, Syntax, Thinking, Unmarked
-from antiphon.formats._tagged import Tagged, check_calls, write_calls
+from antiphon.formats._tagged import Tagged, called, check_calls, write_calls
 from antiphon.formats._tagged_grammar import tagged_form
 from antiphon.formats._types import Around, Author, Rendered, Start
+from antiphon.formats._usual import Place, Usual, Usuals, answered, given
 from antiphon.messages import Conversation, Message, ToolSpec, dump_json
 
 SPECIALS = frozenset(
@@ -161,18 +160,20 @@ def render(
     w.put("[gMASK]<sop>" + fmt.head(), "frame")
     _tools(w, style, conversation.tools)
     last = last_user(messages)
-    known = None if far_sighted else fmt
-    for index in w.walk(known, messages, tools=conversation.tools, shown_from=last):
+    known, tools = None if far_sighted else fmt, conversation.tools
+    usual = _usuals(fmt)
+    for index in w.walk(known, messages, tools=tools, shown_from=last, usual=usual):
         message = messages[index]
         if message.role == "assistant":
             _assistant(w, fmt, conversation, index, last)
+            behind = messages[index + 1].role if index + 1 < len(messages) else ""
+            w.put(_ENDS.get(behind, ""), "written", index)
         elif message.role == "tool":
             _result(w, style, messages, index)
         else:
             _role(w, messages, index, f"<|{message.role}|>")
             text = message.text
-            nothink = style.feed and message.role == "user" and not fmt.asks
-            silent = nothink and not text.endswith("/nothink")
+            silent = _is_silenced(fmt, message.role) and not text.endswith("/nothink")
             w.around(_around(style.feed, "/nothink" if silent else ""), text, index)
     if not generate:
         return w.done()
@@ -184,13 +185,63 @@ def render(
     return w.done()
 
 
+_ENDS = {"user": "<|user|>", "tool": "<|observation|>"}
+"""The marks of roles that a model writes itself behind its message."""
+
+
 def _role(w: Writer, messages: Sequence[Message], index: int, mark: str) -> None:
-    """The mark of a role; behind an assistant's message the model wrote it itself."""
-    ends = index > 0 and messages[index - 1].role == "assistant"
-    if ends and mark in ("<|user|>", "<|observation|>"):
-        w.put(mark, "written", index - 1)
-    else:
+    """The mark of a role, but where the model wrote it itself."""
+    ended = index > 0 and messages[index - 1].role == "assistant"
+    if not ended or mark not in _ENDS.values():
         w.put(mark, "frame", index)
+
+
+def _is_silenced(fmt: Glm, role: str) -> bool:
+    """Whether a message asks the model not to reason."""
+    return bool(fmt.style.feed) and role == "user" and not fmt.asks
+
+
+@cache
+def _usuals(fmt: Glm) -> Usuals:
+    return Usuals(partial(_usual, fmt))
+
+
+def _usual(fmt: Glm, place: Place) -> Usual | None:
+    """How a message is written that shows no reasoning; see `_usual.py`."""
+    style, feed = fmt.style, fmt.style.feed
+    ended = place.before in ("assistant", "calls")
+    match place.kind:
+        case "system":
+            return None
+        case "user":
+            mark = "" if ended else "<|user|>"
+            if _is_silenced(fmt, "user"):
+                return given(_around(mark + feed, "/nothink"), unless=_is_silent)
+            return given(_around(mark + feed, ""))
+        case "tool":
+            mark = "" if ended or place.before == "tool" else "<|observation|>"
+            return given(_around(f"{mark}{feed}<tool_response>{feed}", f"{feed}</tool_response>"))
+        case _:
+            pass
+    if fmt.reasoning_of(_SILENT, (), int(place.is_shown), 0) is not None:
+        return None
+    changes = style.shows_empty and fmt.asks
+    frame = _without_reasoning(style.feed, style.empty, style.opens, fmt.asks)
+    frame = replace(frame, after=((_ENDS.get(place.after, ""), "written"),))
+    if place.kind == "calls":
+        return called(frame, style.tags, lead=feed, changes=changes)
+    return answered(frame, style.syntax, _stripped, lead=feed, changes=changes)
+
+
+_SILENT = Message.assistant("")
+
+
+def _is_silent(text: str) -> bool:
+    return text.endswith("/nothink")
+
+
+def _stripped(text: str) -> str:
+    return text.strip() or " "
 
 
 def _tools(w: Writer, style: Style, tools: Sequence[ToolSpec]) -> None:
@@ -225,8 +276,6 @@ def _tool_text(spec: ToolSpec, style: Style) -> str:
 
 def _assistant(w: Writer, fmt: Glm, conversation: Conversation, index: int, last: int) -> None:
     style, messages = fmt.style, conversation.messages
-    if _is_done(w, fmt, conversation, index, last):
-        return
     message = inline_reasoning(messages[index])
     shown = fmt.reasoning_of(message, messages, index, last)
     reasoning = (shown or "").strip() if style.trims else shown or ""
@@ -245,36 +294,6 @@ def _assistant(w: Writer, fmt: Glm, conversation: Conversation, index: int, last
         w, style.tags, style.syntax, message, index,
         since=since, tools=conversation.tools, start=start,
     )  # fmt: skip
-
-
-def _is_done(w: Writer, fmt: Glm, conversation: Conversation, index: int, last: int) -> bool:
-    """Write a message that shows no reasoning, and is nothing but text or nothing but calls, if it
-    needs nothing else."""
-    style, message = fmt.style, conversation.messages[index]
-    text = plain_text(style.syntax, message)
-    calls = text is None and bool(only_calls(message))
-    if not calls and (not text or text != text.strip()):
-        return False
-    if fmt.reasoning_of(message, conversation.messages, index, last) is not None:
-        return False
-    if style.shows_empty and fmt.asks:
-        w.changed.append(index)
-    since = len(w.pieces)
-    frame = _without_reasoning(style.feed, style.empty, style.opens, fmt.asks)
-    w.around(frame, style.feed + text if text else "", index)
-    if calls:
-        write_calls(w, style.tags, message, index, before=style.feed)
-        check_calls(
-            w, style.tags, style.syntax, message, index,
-            since=since, tools=conversation.tools, start=_starts(style, fmt.asks),
-        )  # fmt: skip
-    return True
-
-
-def _starts(style: Style, asks: bool) -> Start:
-    """Where the prompt left off before a message without reasoning."""
-    opened = asks and style.opens and style.empty.startswith(style.opens)
-    return "reasoning" if opened else "content"
 
 
 @cache

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from antiphon.formats._render import Turns, Writer, is_first_result, is_last_result
+from antiphon.formats._usual import Place, Usual, given
 from antiphon.messages import ImagePart, Message, TextPart, ToolSpec, dump_json
 
 TURNS = Turns(
@@ -64,28 +65,30 @@ def write_given(w: Writer, turns: Turns, messages: Sequence[Message], index: int
     if message.role == "system":
         raise w.refuse("a system message must come first; join system messages into one", index)
     if message.role == "user":
-        if not message.images:
-            turns.whole(w, "user", message.text, index)
-            return
         turns.begin(w, "user", index)
         write_content(w, message, index)
         turns.finish(w, "user", index)
         return
     if not _answers(messages, index):
         raise w.refuse("a result stands behind the call that it answers; there is none", index)
-    is_first, is_last = is_first_result(messages, index), is_last_result(messages, index)
-    if is_first and is_last and not message.images:
-        turns.around(w, "tool", "<response>", message.text, "</response>", index)
-        return
-    if is_first:
+    if is_first_result(messages, index):
         turns.begin(w, "tool", index)
     else:
         w.text("\n", "frame", index)
     w.text("<response>", "frame", index)
     write_content(w, message, index)
     w.text("</response>", "frame", index)
-    if is_last:
+    if is_last_result(messages, index):
         turns.finish(w, "tool", index)
+
+
+def usual(place: Place, turns: Turns, specials: frozenset[str]) -> Usual | None:
+    """How a user message or the only result of a call is written as most are; see `_usual.py`."""
+    if place.kind == "user":
+        return given(turns.frame("user", specials=specials))
+    if place.kind == "tool" and place.before == "calls" and place.after != "tool":
+        return given(turns.frame("tool", "<response>", "</response>", specials=specials))
+    return None
 
 
 def _answers(messages: Sequence[Message], index: int) -> bool:

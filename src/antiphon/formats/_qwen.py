@@ -1,13 +1,12 @@
 """What Qwen2.5, Qwen3 and their kin share: ChatML, tools as JSON lines, Hermes calls, results in a
 user turn."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from antiphon.formats._readers import JsonCalls
 from antiphon.formats._render import (
     CHATML,
-    Own,
     Turns,
     Writer,
     call_json,
@@ -16,13 +15,11 @@ from antiphon.formats._render import (
     is_first_result,
     is_last_result,
     of_tools,
-    only_calls,
-    plain_text,
     spec_json,
     with_parts,
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
-from antiphon.formats._types import Author
+from antiphon.formats._usual import Place, Usual, answered, called, given, json_head
 from antiphon.messages import (
     AudioPart,
     ImagePart,
@@ -112,44 +109,40 @@ def write_calls(w: Writer, message: Message, index: int, *, after_text: bool) ->
         w.put(invalid_text(message), "written", index)
 
 
-def write_plain(
-    w: Writer,
-    syntax: Syntax,
-    message: Message,
-    index: int,
+def usual(
+    place: Place,
+    syntax: Syntax = SYNTAX,
     *,
-    before: Own = "",
+    specials: frozenset[str],
     turns: Turns = CHATML,
-) -> bool:
-    """Write the turn of a message that is nothing but text, or nothing but one call.
-
-    Most are; the others, and those whose text has to be read back, are left to the family.
+    result: tuple[str, str] = ("<tool_response>\n", "\n</tool_response>"),
+    change: Callable[[str], str] | None = None,
+    changes: bool = False,
+) -> Usual | None:
+    """How messages of a place are written as most are; see `_usual.py`.
 
     Args:
-        w: What is written.
+        place: Where they stand.
         syntax: The family's table.
-        message: The message.
-        index: Its position.
-        before: What stands before either: a block without reasoning.
-        turns: The family's turns.
-
-    Returns:
-        Whether it was one.
+        specials: The family's marks.
+        turns: Its turns.
+        result: What stands around a tool's result.
+        change: What it makes of an answer's text.
+        changes: Whether a model's messages differ from when they were written.
     """
-    text = plain_text(syntax, message)
-    if text is not None:
-        turns.around(w, "assistant", before, text, "", index)
-        return True
-    calls = only_calls(message)
-    if len(calls) != 1:
-        return False
-    before = f"{before}<tool_call>" if isinstance(before, str) else (*before, _CALL)
-    text = f"\n{call_json(calls[0])}\n"
-    turns.around(w, "assistant", before, text, "</tool_call>", index)
-    return True
-
-
-_CALL: tuple[str, Author] = ("<tool_call>", "written")
+    match place.kind:
+        case "assistant":
+            frame = turns.frame("assistant", specials=specials)
+            return answered(frame, syntax, change, changes=changes)
+        case "calls":
+            frame = turns.frame("assistant", "<tool_call>", "</tool_call>", specials=specials)
+            return called(frame, json_head("\n"), "}\n", changes=changes)
+        case "tool":
+            if "tool" in (place.before, place.after):
+                return None
+            return given(turns.frame("user", *result, specials=specials))
+        case role:
+            return given(turns.frame(role, specials=specials))
 
 
 def as_written(w: Writer, message: Message, index: int) -> Message:
@@ -171,19 +164,14 @@ def write_result(
     media: Marks = _SEEN,
 ) -> None:
     """One tool result; a run of them is one user turn."""
-    is_first, is_last = is_first_result(messages, index), is_last_result(messages, index)
-    if is_first and is_last and not messages[index].media:
-        text = messages[index].text
-        turns.around(w, "user", "<tool_response>\n", text, "\n</tool_response>", index)
-        return
-    if is_first:
+    if is_first_result(messages, index):
         turns.begin(w, "user", index)
     else:
         w.text("\n", "frame", index)
     w.put("<tool_response>\n", "frame", index)
     write_content(w, messages, index, media)
     w.put("\n</tool_response>", "frame", index)
-    if is_last:
+    if is_last_result(messages, index):
         turns.finish(w, "user", index)
 
 

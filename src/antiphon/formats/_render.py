@@ -4,15 +4,17 @@ A family's ``render`` is a walk over messages that calls a `Writer`.  Nothing he
 """
 
 import operator
-import re
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, TypeAlias, TypeVar
 
 from antiphon.errors import RenderError
 from antiphon.formats._scan import Parser, Syntax
-from antiphon.formats._types import Around, Author, Rendered, Start, Stretch
+from antiphon.formats._types import Around, Author, Filled, Parts, Rendered, Start, Stretch
+from antiphon.formats._usual import NONE, PLAIN_NAME, Usuals, placed
 from antiphon.messages import (
     AudioPart,
     Conversation,
@@ -30,10 +32,13 @@ from antiphon.messages import (
     quoted_json,
 )
 
-Own: TypeAlias = "str | tuple[tuple[str, Author], ...]"
+Own: TypeAlias = str | Parts
 """A family's own text: of the author that the place has, or in parts with an author each."""
 Made = TypeVar("Made")
 """What is made of tools."""
+
+
+_NO_MARKS: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -50,6 +55,8 @@ class Writer:
     """Messages that are not written as they once were."""
     state: Any = None
     """What a family carries from one message to the next; never changed in place."""
+    tools: tuple[ToolSpec, ...] = ()
+    """The tools on offer, as `walk` was told."""
 
     def mark(self, text: str, author: Author, message: int | None = None) -> None:
         """A special token."""
@@ -84,7 +91,7 @@ class Writer:
 
     def ends_with(self, text: str) -> bool:
         """Whether the family's own text is the last that was written, and ends so."""
-        if self.pieces and isinstance(self.pieces[-1][3], Around):
+        if self.pieces and isinstance(self.pieces[-1][3], (Around, Filled)):
             self.pieces[-1:] = Rendered(self.pieces[-1:]).pieces
         if not self.pieces:
             return False
@@ -106,8 +113,10 @@ class Writer:
         *,
         tools: tuple[ToolSpec, ...] = (),
         shown_from: int = 0,
+        usual: Usuals = NONE,
     ) -> Iterator[int]:
-        """The positions of the messages to write; what was written before is not written again.
+        """The positions of the messages to write; what was written before is not written again, and
+        what is as usual is written here.
 
         A run renders its conversation at every step, a little longer each time.  The pieces of the
         messages that were the same objects last time, and whose next message was, are taken over.
@@ -121,24 +130,36 @@ class Writer:
             tools: The tools on offer.
             shown_from: From where on reasoning is shown again, or whatever else the position of
                 a later message decides.
+            usual: What writes messages as most are, each at its place.
         """
         if format is None or first >= len(messages):
             yield from range(first, len(messages))
             return
+        self.tools = tools
         slot = _slot(format, id(messages[first]))
         known = slot[0] if slot else _NOTHING
         n = known.shared(messages, tools, first, shown_from)
         n_pieces, n_changed = len(self.pieces), len(self.changed)
-        marks = known.marks[:n]
-        if marks:
-            self.pieces += known.pieces[: marks[-1][0]]
-            self.changed += known.changed[: marks[-1][1]]
-            self.state = marks[-1][2]
-        for index in range(first + n, len(messages)):
-            yield index
-            marks.append((len(self.pieces) - n_pieces, len(self.changed) - n_changed, self.state))
-        pieces, changed = self.pieces[n_pieces:], self.changed[n_changed:]
-        slot[:] = [_Walked(tuple(messages), tools, first, shown_from, pieces, changed, marks)]
+        marks = known.marks[: bisect_right(known.marks, n, key=itemgetter(0))]
+        if n:
+            n_written, n_taken, self.state = marks[-1] if marks else (0, 0, self.state)
+            self.pieces += known.pieces[: n_taken + n - n_written]
+            self.changed += [index for index in known.changed if index < first + n]
+        index, add = first + n, self.pieces.append
+        for place, message in placed(messages, index, shown_from) if usual is not NONE else ():
+            write = usual[place]
+            stretch = write(message, index, self) if write is not None else None
+            index += 1
+            if stretch is not None:
+                add(stretch)
+                continue
+            yield index - 1
+            marks.append((index - first, len(self.pieces) - n_pieces, self.state))
+        for later in range(index, len(messages)):
+            yield later
+            marks.append((later + 1 - first, len(self.pieces) - n_pieces, self.state))
+        new, changed = self.pieces[n_pieces:], self.changed[n_changed:]
+        slot[:] = [_Walked(tuple(messages), tools, first, shown_from, new, changed, marks)]
 
     def done(self, *, start: Start = "content") -> Rendered:
         """The rendering."""
@@ -160,7 +181,8 @@ class _Walked:
     pieces: list[Stretch]
     changed: list[int]
     marks: list[tuple[int, int, Any]]
-    """Behind each message: the number of pieces, of changed messages, and the state."""
+    """Behind each message that is not usual: how many messages were written, how many pieces, and
+    the state.  A usual one is one piece and leaves the state as it is."""
 
     def shared(
         self, messages: Sequence[Message], tools: tuple[ToolSpec, ...], first: int, shown_from: int
@@ -267,6 +289,31 @@ class Turns:
             frame = self._framed(w.specials, key, role, before, after)
         w.pieces.append((frame.opens + text + frame.closes, frame.author, message, frame))
 
+    def frame(
+        self,
+        role: str,
+        before: Own = "",
+        after: Own = "",
+        *,
+        specials: frozenset[str] = _NO_MARKS,
+    ) -> Around:
+        """What stands around the text of a turn.
+
+        Args:
+            role: The turn's role.
+            before: What the turn begins with, of the family's own.
+            after: What it ends with.
+            specials: The family's marks beside the turns'.
+        """
+        own: Author = "written" if role == "assistant" else "frame"
+        opens = self._opens.get(role) or self.open.replace("{role}", role)
+        return Around(
+            ((opens, "frame"), *_parts(before, own)),
+            "written" if role == "assistant" else "given",
+            (*_parts(after, own), *self._ends(role)),
+            self.specials | specials,
+        )
+
     def begin_with(self, w: Writer, role: str, before: Own, message: int) -> None:
         """Open a turn that begins with the family's own text, which is the same each time."""
         frames = self._frames.get(w.specials)
@@ -339,9 +386,7 @@ def indented(tools: Iterable[ToolSpec]) -> str:
 
 def of_tools(write: Callable[[Sequence[ToolSpec]], Made], tools: Sequence[ToolSpec]) -> Made:
     """What `write` makes of the tools; remembered for the next step, which has the same ones."""
-    if not tools:
-        return write(tools)
-    slot = _of_tools(write, id(tools[0]))
+    slot = _of_tools(write, id(tools[0]) if tools else 0)
     if slot:
         known, made = slot[0]
         if known is tools or (len(known) == len(tools) and all(map(operator.is_, known, tools))):
@@ -581,13 +626,10 @@ def plain_text(syntax: Syntax, message: Message) -> str | None:
     return part.text
 
 
-_PLAIN_NAME = re.compile(r"[A-Za-z_][\w.-]*")
-
-
 def odd_name(message: Message) -> str:
     """The name of a call that might hold markup; ``""`` where none does."""
     for call in message.tool_calls:
-        if _PLAIN_NAME.fullmatch(call.name) is None:
+        if PLAIN_NAME.fullmatch(call.name) is None:
             return call.name or " "
     return ""
 

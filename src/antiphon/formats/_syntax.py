@@ -5,7 +5,7 @@ What is worked out of a table, patterns and the beginnings of marks, is worked o
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
@@ -117,14 +117,20 @@ class Syntax:
     def __hash__(self) -> int:  # tables made of it are looked up by it, at every message
         return self._hash
 
-    def suspects(self, reasoning: str, text: str) -> bool:
-        """Whether what a message says holds anything that the engine could take for a mark, begins
-        like a call, or ends like a mark begins."""
+    @property
+    def meets(self) -> Callable[[str], bool]:
+        """Tells whether a text holds anything that the engine could take for a mark, begins like a
+        call, or ends like a mark begins."""
         suspects = self._suspects
         if suspects is None:
             suspects = _suspects(self)
             object.__setattr__(self, "_suspects", suspects)
-        return suspects.meets(text) or (reasoning != "" and suspects.meets(reasoning))
+        return suspects.meets
+
+    def suspects(self, reasoning: str, text: str) -> bool:
+        """Whether what a message says holds any such thing."""
+        meets = self.meets
+        return meets(text) or (reasoning != "" and meets(reasoning))
 
 
 BARE = ("{", "[", "```")

@@ -20,26 +20,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from html import unescape as html_unescape
-from typing import Literal
+from typing import Any, Literal
 
 from antiphon.formats._cursor import Cursor, Cut, Reading
 from antiphon.formats._readers import JsonCalls, read_arguments
 from antiphon.formats._render import (
-    Own,
-    Turns,
     Writer,
     check_written,
     invalid_text,
     of_tools,
-    only_calls,
-    plain_text,
 )
 from antiphon.formats._scan import NotACall, Parser, Syntax, holds_markup
-from antiphon.formats._types import Start
+from antiphon.formats._types import Around, Form, Start, Stretch
 from antiphon.formats._typing import ALL, json_of, kind_of, kinds, parameter
+from antiphon.formats._usual import Usual
 from antiphon.formats._value_end import ValueEnd, attributes, key_of
 from antiphon.formats._values import JSON, PYTHON, Dialect, escape, read_value
-from antiphon.messages import Conversation, JsonValue, Message, ToolCall, ToolSpec, dump_json
+from antiphon.messages import JsonValue, Message, ToolCall, ToolSpec, dump_json
 
 _STRING = frozenset({"string"})
 _OTHERS = ALL - _STRING
@@ -405,6 +402,9 @@ class _Known:
     types: dict[str, frozenset[str]] = field(default_factory=dict[str, "frozenset[str]"])
     """The types that parameters may have, as far as they were asked for."""
 
+    strings: dict[tuple[str, ...], bool] = field(default_factory=dict[tuple[str, ...], bool])
+    """Parameters of calls that were found to be nothing but strings."""
+
     def allowed(self, key: str) -> frozenset[str]:
         """The types that a parameter may have; empty where nothing tells."""
         found = self.types.get(key)
@@ -413,6 +413,15 @@ class _Known:
             found = kinds(schema, self.spec.parameters)
             if schema is not None:
                 self.types[key] = found
+        return found
+
+    def are_strings(self, keys: tuple[str, ...]) -> bool:
+        """Whether parameters can be nothing but strings."""
+        found = self.strings.get(keys)
+        if found is None:
+            found = all(self.allowed(key) == _STRING for key in keys)
+            if found:
+                self.strings[keys] = found
         return found
 
 
@@ -586,55 +595,56 @@ def write_calls(w: Writer, tags: Tagged, message: Message, index: int, *, before
         w.put(lead + invalid_text(message), "written", index)
 
 
-def write_plain(
-    w: Writer,
-    turns: Turns,
-    tags: Tagged,
-    syntax: Syntax,
-    conversation: Conversation,
-    index: int,
-    *,
-    before: Own = "",
-    lead: str = "",
-    start: Start = "content",
-) -> bool:
-    """Write the turn of a message that is nothing but text, or nothing but calls.
-
-    Most are; the others, and those whose text has to be read back, are left to the family.
+def called(frame: Around, tags: Tagged, *, lead: str = "", changes: bool = False) -> Usual:
+    """How a message is written that is one call, which nobody could take for anything else.
 
     Args:
-        w: What is written.
-        turns: The family's turns.
-        tags: Its tags.
-        syntax: Its table.
-        conversation: What the message is part of.
-        index: Its position.
-        before: What stands before either: a block without reasoning.
-        lead: What stands before the first call.
-        start: Where the prompt would have left off.
-
-    Returns:
-        Whether it was one.
-
-    Raises:
-        RenderError: Arguments cannot be told from markup, or from another type.
+        frame: What stands around the call.
+        tags: The family's tags.
+        lead: What stands before the call's block.
+        changes: Whether such a message differs from when it was written.
     """
-    message = conversation.messages[index]
-    text = plain_text(syntax, message)
-    if text is not None:
-        turns.around(w, "assistant", before, text, "", index)
-        return True
-    if not only_calls(message):
+    marks, by_schema = _marks(tags), tags.types == "schema"
+    begins = (marks.inner_begins,) if marks.inner_begins else marks.inner
+    odd = _MARKUP if tags.cdata else re.compile("|".join(map(re.escape, begins)))
+
+    @lru_cache(maxsize=256)
+    def form(name: str, keys: tuple[str, ...], types: tuple[str, ...]) -> Form | None:
+        """What stands around the values; ``None`` where the name or a key is odd."""
+        if not _are_plain(name, keys):
+            return None
+        index = 1 if "{index}" in tags.named else 0
+        return Form(frame, _own(tags, name, keys, types, index, lead + tags.open, tags.close))
+
+    def write(message: Message, index: int, w: Writer) -> Stretch | None:
+        calls = message.tool_calls
+        if len(calls) != 1 or message.parts or message.invalid_tool_calls:
+            return None
+        call, keys = calls[0], tuple(calls[0].arguments)
+        texts: tuple[Any, ...] = tuple(call.arguments.values())
+        own = form(call.name, keys, () if by_schema else tuple(map(kind_of, texts)))
+        if own is None:
+            return None
+        known = of_tools(_known, w.tools).get(call.name)
+        are_strings = known is not None and known.are_strings(keys) if by_schema else True
+        if not are_strings or not _are_texts(texts, odd):
+            if tags.doubtful(call, known):
+                return None
+            texts = tuple(map(tags.value_text, texts))
+        if changes:
+            w.changed.append(index)
+        return own.filled(texts, index)
+
+    return write
+
+
+def _are_texts(values: tuple[Any, ...], odd: re.Pattern[str]) -> bool:
+    """Whether values are all strings, and plain ones."""
+    try:
+        joined = "".join(values)
+    except TypeError:
         return False
-    since = len(w.pieces)
-    turns.begin_with(w, "assistant", before, index)
-    write_calls(w, tags, message, index, before=lead)
-    check_calls(
-        w, tags, syntax, message, index,
-        since=since, tools=conversation.tools, start=start,
-    )  # fmt: skip
-    turns.finish(w, "assistant", index)
-    return True
+    return odd.search(joined) is None
 
 
 def check_calls(

@@ -9,7 +9,7 @@ Life of a completion: ``prompt = fmt.render(conversation, generate=True)``; the 
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, cast
@@ -44,6 +44,10 @@ class Piece(NamedTuple):
 _new: Callable[..., Piece] = cast("Any", tuple).__new__
 
 
+Parts: TypeAlias = tuple[tuple[str, Author], ...]
+"""A family's own text in parts, each with its author."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Around:
     """What a family writes around a text, always the same: the two together are one stretch.
@@ -51,11 +55,11 @@ class Around:
     A long conversation has thousands of turns, and what costs is how many stretches they are.
     """
 
-    before: tuple[tuple[str, Author], ...]
+    before: Parts
     """The family's own texts before it, each with its author."""
     author: Author
     """The author of the text between."""
-    after: tuple[tuple[str, Author], ...]
+    after: Parts
     """The family's own texts behind it."""
     specials: frozenset[str]
     """Marks that are special wherever the family's own texts hold them."""
@@ -63,30 +67,94 @@ class Around:
     """All that stands before it."""
     closes: str = field(init=False)
     """All that stands behind it."""
+    before_cut: list[tuple[str, Author, bool]] = field(init=False, repr=False)
+    """What stands before it, cut at its marks: the parts, their authors, and which are marks."""
+    after_cut: list[tuple[str, Author, bool]] = field(init=False, repr=False)
+    """The same of what stands behind it."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "opens", "".join([text for text, _ in self.before]))
         object.__setattr__(self, "closes", "".join([text for text, _ in self.after]))
+        object.__setattr__(self, "before_cut", self._cut_own(self.before))
+        object.__setattr__(self, "after_cut", self._cut_own(self.after))
 
-    def cut(self, whole: str, message: int | None) -> Iterator[Piece]:
+    def _cut_own(self, parts: Parts) -> list[tuple[str, Author, bool]]:
+        return [
+            (text, author, is_mark)
+            for own, author in parts
+            for text, is_mark in _split(self.specials, own)
+        ]
+
+    def cut(self, whole: str, message: int | None) -> list[Piece]:
         """The pieces of a stretch."""
-        yield from self._marked(self.before, message)
+        pieces = [_new(Piece, (text, who, message, mark)) for text, who, mark in self.before_cut]
         text = whole[len(self.opens) : len(whole) - len(self.closes)]
         if text:
-            yield _new(Piece, (text, self.author, message, False))
-        yield from self._marked(self.after, message)
-
-    def _marked(
-        self, parts: tuple[tuple[str, Author], ...], message: int | None
-    ) -> Iterator[Piece]:
-        for own, author in parts:
-            for text, is_mark in _split(self.specials, own):
-                yield _new(Piece, (text, author, message, is_mark))
+            pieces.append(_new(Piece, (text, self.author, message, False)))
+        pieces += [_new(Piece, (text, who, message, mark)) for text, who, mark in self.after_cut]
+        return pieces
 
 
-Stretch: TypeAlias = "tuple[str, Author, int | None, bool | frozenset[str] | Around]"
+@dataclass(frozen=True, eq=False)
+class Form:
+    """What a family writes around and between several texts of a model's, always the same."""
+
+    around: Around
+    """What stands around all of it."""
+    own: Sequence[Sequence[tuple[str, bool]]]
+    """The texts before each of the model's and behind the last one, and whether each is markup."""
+    template: str = field(init=False)
+    """The whole, with ``%s`` for each text of the model's."""
+
+    def __post_init__(self) -> None:
+        texts = ["".join([text for text, _ in group]) for group in self.own]
+        whole = [self.around.opens + texts[0], *texts[1:]]
+        whole[-1] += self.around.closes
+        template = "%s".join([text.replace("%", "%%") for text in whole])
+        object.__setattr__(self, "template", template)
+
+    @cached_property
+    def cut(self) -> list[list[tuple[str, Author, bool]]]:
+        """The same as `own`, cut at its marks: the parts, their authors, and which are marks."""
+        cut = [self._cut(group) for group in self.own]
+        cut[0] = [*self.around.before_cut, *cut[0]]
+        cut[-1] = [*cut[-1], *self.around.after_cut]
+        return cut
+
+    def _cut(self, group: Sequence[tuple[str, bool]]) -> list[tuple[str, Author, bool]]:
+        parts: list[tuple[str, Author, bool]] = []
+        for text, is_markup in group:
+            cut = _split(self.around.specials, text) if is_markup else ((text, False),)
+            for part, is_mark in cut:
+                parts.append((part, "written", is_mark))
+        return parts
+
+    def filled(self, texts: tuple[str, ...], message: int) -> "Stretch":
+        """The stretch that it is with these texts."""
+        return self.template % texts, "written", message, Filled(self, texts)
+
+
+class Filled(NamedTuple):
+    """Texts of a model's in a form: all of it is one stretch."""
+
+    form: Form
+    """The family's own."""
+    texts: tuple[str, ...]
+    """The texts."""
+
+    def cut(self, whole: str, message: int | None) -> list[Piece]:
+        """The pieces of the stretch."""
+        pieces: list[Piece] = []
+        for own, text in zip(self.form.cut, (*self.texts, ""), strict=True):
+            pieces += [_new(Piece, (part, who, message, mark)) for part, who, mark in own]
+            if text:
+                pieces.append(_new(Piece, (text, "written", message, False)))
+        return pieces
+
+
+Stretch: TypeAlias = tuple[str, Author, int | None, bool | frozenset[str] | Around | Filled]
 """A `Piece`, or text that holds several: in the place of `special` stand the marks that are special
-wherever they are met, or what stands around the text that the author wrote."""
+wherever they are met, or what is the family's own of the text."""
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -132,7 +200,7 @@ class Rendered:
             if isinstance(special, bool):
                 pieces.append(_new(Piece, stretch))
                 continue
-            if isinstance(special, Around):
+            if isinstance(special, (Around, Filled)):
                 pieces += special.cut(text, message)
                 continue
             for part, is_mark in _split(special, text):

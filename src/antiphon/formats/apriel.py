@@ -25,7 +25,6 @@ from antiphon.formats._render import (
     Writer,
     as_said,
     of_tools,
-    plain_text,
     refuse_images,
     refuse_late_systems,
     spec_value,
@@ -34,6 +33,7 @@ from antiphon.formats._render import (
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
 from antiphon.formats._types import Around, Rendered
+from antiphon.formats._usual import Place, Usual, Usuals, answered, given, spelled
 from antiphon.messages import Conversation, ToolCall, ToolSpec, dump_json
 
 _OPEN, _CLOSE = "<tool_calls>", "</tool_calls>"
@@ -133,7 +133,7 @@ class Apriel(Family):
             w.text("\n", "frame", index)
         if conversation.tools:
             w.text(_TOOLS + of_tools(_listing, conversation.tools) + _HOW, "frame", index)
-        for index in w.walk(self, messages, first, tools=conversation.tools):
+        for index in w.walk(self, messages, first, tools=conversation.tools, usual=_USUAL):
             self._message(w, conversation, index)
         if not generate:
             return w.done()
@@ -153,11 +153,6 @@ class Apriel(Family):
 
     def _assistant(self, w: Writer, conversation: Conversation, index: int) -> None:
         given = conversation.messages[index]
-        text = plain_text(_SYNTAX, given)
-        if text is not None:
-            w.changed.append(index)  # as the prompt had it, its reasoning was begun
-            w.around(_ANSWER, text, index)
-            return
         is_last = index + 1 == len(conversation.messages)
         said = as_said(
             w, given, index, text=given.text, reasoning=given.reasoning if is_last else ""
@@ -187,4 +182,23 @@ def _listing(tools: Sequence[ToolSpec]) -> str:
     return "".join(str(spec_value(spec)) for spec in tools)
 
 
+def _usual(place: Place) -> Usual | None:
+    match place.kind:
+        case "user":
+            return given(_QUESTION)
+        case "tool":
+            return given(_RESULT)
+        case "assistant":
+            return answered(_ANSWER, _SYNTAX, changes=True)
+        case "calls" if place.after:
+            return spelled(_ANSWER, _call_text, changes=True)
+        case _:
+            return None
+
+
+def _call_text(call: ToolCall) -> str:
+    return f"\n{_OPEN}[{call_json(call, with_id=True)}]{_CLOSE}"
+
+
+_USUAL = Usuals(_usual)
 FORMAT = Apriel()

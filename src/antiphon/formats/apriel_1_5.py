@@ -30,7 +30,6 @@ from antiphon.formats._render import (
     Writer,
     as_said,
     of_tools,
-    plain_text,
     refuse_images,
     says_system,
     spec_value,
@@ -39,7 +38,8 @@ from antiphon.formats._render import (
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
 from antiphon.formats._types import Around, Rendered
-from antiphon.messages import Conversation, ToolSpec
+from antiphon.formats._usual import Place, Usual, Usuals, answered, given, spelled
+from antiphon.messages import Conversation, ToolCall, ToolSpec
 
 _OPEN, _CLOSE = "<tool_calls>", "</tool_calls>"
 _REASONING, _FINAL = "Here are my reasoning steps:\n", "[BEGIN FINAL RESPONSE]"
@@ -132,7 +132,7 @@ class Apriel15(Family):
             w.put("<|system|>\n", "frame")
             w.text(_WHO, "frame")
             w.put(_END, "frame")
-        for index in w.walk(self, messages, first, tools=conversation.tools):
+        for index in w.walk(self, messages, first, tools=conversation.tools, usual=_USUAL):
             self._message(w, conversation, index, tools)
         if generate and not (messages and messages[-1].role == "assistant"):
             w.put("<|assistant|>\n", "frame")
@@ -157,10 +157,6 @@ class Apriel15(Family):
 
 def _assistant(w: Writer, conversation: Conversation, index: int) -> None:
     given = conversation.messages[index]
-    text = plain_text(_SYNTAX, given)
-    if text is not None:
-        w.around(_ANSWER, text, index)
-        return
     is_last = index + 1 == len(conversation.messages)
     said = as_said(w, given, index, text=given.text)
     w.put("<|assistant|>\n", "frame", index)
@@ -169,10 +165,14 @@ def _assistant(w: Writer, conversation: Conversation, index: int) -> None:
     if said.tool_calls:
         if not is_last:
             w.changed.append(index)  # the ids are no words of the model's
-        objects = ", ".join(apriel.call_json(call, with_id=not is_last) for call in said.tool_calls)
-        calls = (f"\n{_OPEN}[{objects}]{_CLOSE}",)
+        calls = (_calls_text(said.tool_calls, with_ids=not is_last),)
     write_answer(w, _SYNTAX, conversation, said, index, *calls, since=since)
     w.put(f"{_END}</s>", "written", index)
+
+
+def _calls_text(calls: Sequence[ToolCall], *, with_ids: bool) -> str:
+    objects = ", ".join([apriel.call_json(call, with_id=with_ids) for call in calls])
+    return f"\n{_OPEN}[{objects}]{_CLOSE}"
 
 
 def _listing(tools: Sequence[ToolSpec]) -> str:
@@ -181,4 +181,19 @@ def _listing(tools: Sequence[ToolSpec]) -> str:
     return f"{_TOOLS}{lines}</available_tools>"
 
 
+def _usual(place: Place) -> Usual | None:
+    match place.kind:
+        case "user":
+            return given(_QUESTION)
+        case "tool":
+            return given(_RESULT)
+        case "assistant":
+            return answered(_ANSWER, _SYNTAX)
+        case "calls" if place.after:  # the ids are no words of the model's
+            return spelled(_ANSWER, lambda call: _calls_text((call,), with_ids=True), changes=True)
+        case _:
+            return None
+
+
+_USUAL = Usuals(_usual)
 FORMAT = Apriel15()

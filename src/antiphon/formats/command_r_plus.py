@@ -25,7 +25,7 @@ Source: ``CohereForAI-c4ai-command-r-plus-tool_use.jinja`` in the source of llam
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from antiphon.formats._family import Family
@@ -36,7 +36,6 @@ from antiphon.formats._render import (
     Writer,
     as_said,
     of_tools,
-    plain_text,
     refuse_images,
     split_system,
     write_answer,
@@ -44,6 +43,7 @@ from antiphon.formats._render import (
 from antiphon.formats._scan import Block, Syntax
 from antiphon.formats._schema_grammar import IndentedMaker, arguments_node
 from antiphon.formats._types import Rendered
+from antiphon.formats._usual import Place, Usual, Usuals, answered, given, spelled
 from antiphon.messages import Conversation, ToolCall, ToolSpec, dump_json, indented_json
 
 _ACTION, _FENCE = "Action:\n```json", "```"
@@ -99,6 +99,7 @@ serving the user's needs as best you can, which will be wide-ranging.
 ## Style Guide
 Unless the user asks for a different style of answer, you should answer in full sentences, using \
 proper grammar and spelling."""
+_RESULTS = "<results>\n", "</results>"
 _TOOLS = "\n\n## Available Tools\nHere is a list of tools that you have available to you:\n\n"
 _HOW = """\
 Write 'Action:' followed by a json-formatted list of actions that you want to perform in order to \
@@ -170,14 +171,17 @@ class CommandRPlus(Family):
         w.text(_DEFAULT if system is None else system, "given" if first else "frame", index)
         w.text(_TOOLS + of_tools(_listing, conversation.tools), "frame", index)
         _TURNS.finish(w, "system", index)
-        for index in w.walk(self, messages, first, tools=conversation.tools):
+        for index in w.walk(self, messages, first, tools=conversation.tools, usual=_USUAL):
             message = messages[index]
             match message.role:
                 case "assistant":
                     self._assistant(w, conversation, index)
                 case "tool":
-                    text = message.text.strip()
-                    _TURNS.around(w, "tool", "<results>\n", text, "</results>", index)
+                    _TURNS.begin(w, "tool", index)
+                    w.text(_RESULTS[0], "frame", index)
+                    w.text(message.text.strip(), "given", index)
+                    w.text(_RESULTS[1], "frame", index)
+                    _TURNS.finish(w, "tool", index)
                 case role:
                     _TURNS.whole(w, role, message.text.strip(), index)
         _TURNS.begin(w, "system", None)
@@ -189,21 +193,20 @@ class CommandRPlus(Family):
 
     def _assistant(self, w: Writer, conversation: Conversation, index: int) -> None:
         message = conversation.messages[index]
-        text = plain_text(_SYNTAX, message)
-        if text is not None and text == text.strip():
-            w.changed.append(index)  # its prompt ended with the instruction
-            _TURNS.whole(w, "assistant", text, index)
-            return
         said = as_said(w, message, index, text=message.text.strip())
         w.changed.append(index)  # its prompt ended with the instruction
         _TURNS.begin(w, "assistant", index)
-        calls = ",\n".join(map(_call, said.tool_calls))
-        listing = f"\n{_ACTION}\n[\n{calls}\n]{_FENCE}" if calls else ""
+        listing = _calls_text(said.tool_calls)
         write_answer(w, _SYNTAX, conversation, said, index, listing)
-        if calls:
+        if listing:
             w.text("\n", "frame", index)
         else:
             _TURNS.finish(w, "assistant", index)
+
+
+def _calls_text(calls: Sequence[ToolCall]) -> str:
+    objects = ",\n".join(map(_call, calls))
+    return f"\n{_ACTION}\n[\n{objects}\n]{_FENCE}" if calls else ""
 
 
 def _call(call: ToolCall) -> str:
@@ -253,4 +256,19 @@ def _type(schema: Any) -> str:
     return _NAMES.get(str(kind), "Any")
 
 
+def _usual(place: Place) -> Usual | None:
+    frame = _TURNS.frame(place.role)
+    match place.kind:
+        case "assistant":
+            return answered(frame, _SYNTAX, str.strip, changes=True)
+        case "calls":
+            frame = replace(frame, after=(("\n", "frame"),))
+            return spelled(frame, lambda call: _calls_text((call,)), changes=True)
+        case "tool":
+            return given(_TURNS.frame("tool", *_RESULTS), str.strip)
+        case _:
+            return given(frame, str.strip)
+
+
+_USUAL = Usuals(_usual)
 FORMAT = CommandRPlus()

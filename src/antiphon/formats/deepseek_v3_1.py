@@ -16,14 +16,15 @@ Source: ``tokenizer_config.json`` of deepseek-ai/DeepSeek-V3.1 as xinference 4.1
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from antiphon.formats import _deepseek as ds
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm
-from antiphon.formats._render import Writer, check_written, of_tools, plain_text, refuse_images
+from antiphon.formats._render import Writer, check_written, of_tools, refuse_images
 from antiphon.formats._scan import Syntax
-from antiphon.formats._types import Around, Rendered
+from antiphon.formats._types import Parts, Rendered
+from antiphon.formats._usual import Place, Usual, Usuals, answered, called, given
 from antiphon.messages import Conversation, ToolSpec, dump_json
 
 _HOW = f"""
@@ -75,27 +76,22 @@ class DeepSeekV31(Family):
         if conversation.tools:
             w.text("\n\n" + of_tools(_listing, conversation.tools), "frame")
             w.put(_HOW, "frame")
-        w.state = ""  # the role before, system messages left out
-        for index in w.walk(self, messages, tools=conversation.tools):
-            message, role = messages[index], w.state
+        for index in w.walk(self, messages, tools=conversation.tools, usual=_USUAL):
+            message = messages[index]
             if message.role == "user":
                 w.around(ds.QUESTION, message.text, index)
             elif message.role == "tool":
                 ds.write_result(w, message, index)
             elif message.role == "assistant":
-                self._assistant(w, conversation, index, opens=role == "user")
-            w.state = role if message.role == "system" else message.role
-        if generate and w.state == "user":
+                self._assistant(w, conversation, index)
+        if generate and ds.role_before(messages, len(messages)) == "user":
             w.mark(ds.ASSISTANT, "frame")
             w.mark("<think>" if self.thinking else "</think>", "frame")
             return w.done(start="reasoning" if self.thinking else "content")
         return w.done()
 
-    def _assistant(self, w: Writer, conversation: Conversation, index: int, *, opens: bool) -> None:
-        text = plain_text(_SYNTAX, conversation.messages[index])
-        if text is not None:
-            w.around(_ANSWER if opens else ds.ANSWER, text, index)
-            return
+    def _assistant(self, w: Writer, conversation: Conversation, index: int) -> None:
+        opens = ds.role_before(conversation.messages, index) == "user"
         last = index + 1 == len(conversation.messages)
         keep = opens and last and self.thinking
         message = ds.as_shown(w, conversation.messages[index], index, keep=keep)
@@ -116,12 +112,6 @@ class DeepSeekV31(Family):
         w.mark(ds.EOS, "written", index)
 
 
-_ANSWER = Around(
-    ((ds.ASSISTANT, "frame"), ("</think>", "frame")), "written", ((ds.EOS, "written"),), ds.SPECIALS
-)
-"""What stands around an answer to a user."""
-
-
 def _listing(tools: Sequence[ToolSpec]) -> str:
     text = "## Tools\nYou have access to the following tools:\n"
     for tool in tools:
@@ -131,4 +121,23 @@ def _listing(tools: Sequence[ToolSpec]) -> str:
     return text
 
 
+def _usual(place: Place) -> Usual | None:
+    asked: Parts = ((ds.ASSISTANT, "frame"), ("</think>", "frame"))
+    opens = asked if place.before == "user" else ()
+    match place.kind:
+        case "user":
+            return given(ds.QUESTION)
+        case "tool":
+            return given(ds.RESULT)
+        case _ if place.before == "system":
+            return None
+        case "assistant":
+            return answered(replace(ds.ANSWER, before=opens), _SYNTAX)
+        case "calls":
+            return called(lambda name: ds.call_around(opens, name))
+        case _:
+            return None
+
+
+_USUAL = Usuals(_usual)
 FORMAT = DeepSeekV31()

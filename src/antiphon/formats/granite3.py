@@ -31,8 +31,6 @@ from antiphon.formats._render import (
     calls_json,
     indented,
     of_tools,
-    only_calls,
-    plain_text,
     refuse_images,
     refuse_late_systems,
     spec_value,
@@ -41,6 +39,7 @@ from antiphon.formats._render import (
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
 from antiphon.formats._types import Rendered
+from antiphon.formats._usual import Place, Usual, Usuals, answered, called, given, json_head
 from antiphon.messages import Conversation, ToolSpec, indented_json
 
 MARK = "<|tool_call|>"
@@ -140,17 +139,10 @@ class Granite3(Family):
         else:
             self._tools(w, conversation)
             first = 0
-        for index in w.walk(self, messages, first, tools=conversation.tools):
+        for index in w.walk(self, messages, first, tools=conversation.tools, usual=_USUAL):
             message = messages[index]
             if message.role != "assistant":
                 _TURNS.whole(w, message.role, message.text, index)
-                continue
-            text, calls = plain_text(_SYNTAX, message), only_calls(message)
-            if text is not None:
-                _TURNS.whole(w, "assistant", text, index)
-                continue
-            if calls:
-                _TURNS.around(w, "assistant", MARK, calls_json(calls), "", index)
                 continue
             _TURNS.begin(w, "assistant", index)
             said = as_said(w, message, index, text=message.text)
@@ -190,4 +182,16 @@ def _listing(tools: Sequence[ToolSpec]) -> str:
     return indented_json([spec_value(spec) for spec in tools])
 
 
+def _usual(place: Place) -> Usual | None:
+    match place.kind:
+        case "assistant":
+            return answered(_TURNS.frame("assistant", specials=Granite3.specials), _SYNTAX)
+        case "calls":
+            frame = _TURNS.frame("assistant", MARK, specials=Granite3.specials)
+            return called(frame, json_head("["), "}]")
+        case role:
+            return given(_TURNS.frame(role))
+
+
+_USUAL = Usuals(_usual)
 FORMAT = Granite3()

@@ -12,6 +12,7 @@ Source: ``ibm-granite-granite-4.0.jinja`` and ``-4.1.jinja`` in the source of ll
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from antiphon.formats import _qwen as qwen
@@ -29,7 +30,8 @@ from antiphon.formats._render import (
     with_parts,
 )
 from antiphon.formats._scan import Syntax
-from antiphon.formats._types import Around, Rendered
+from antiphon.formats._types import Rendered
+from antiphon.formats._usual import Usuals
 from antiphon.messages import Conversation
 
 TURNS = Turns(
@@ -37,9 +39,7 @@ TURNS = Turns(
     end="<|end_of_text|>",
     specials=frozenset({"<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>"}),
 )
-_RESULT = Around(
-    (("\n<tool_response>\n", "frame"),), "given", (("\n</tool_response>", "frame"),), frozenset()
-)
+_RESULT = "\n<tool_response>\n", "\n</tool_response>"
 _DEFAULT = (
     "You are a helpful assistant. Please ensure responses are professional, accurate, and safe."
 )
@@ -92,7 +92,7 @@ class Granite4(Family):
         refuse_images(w, messages)
         self._system(w, conversation)
         first = split_system(conversation)[1]
-        for index in w.walk(self, messages, first, tools=conversation.tools):
+        for index in w.walk(self, messages, first, tools=conversation.tools, usual=_USUAL):
             self._message(w, conversation, index)
         if generate:
             TURNS.begin(w, "assistant", None)
@@ -121,12 +121,14 @@ class Granite4(Family):
         if message.role == "tool":
             if is_first_result(messages, index):
                 TURNS.begin(w, "user", index)
-            w.around(_RESULT, message.text, index)
+            w.text(_RESULT[0], "frame", index)
+            w.text(message.text, "given", index)
+            w.text(_RESULT[1], "frame", index)
             if is_last_result(messages, index):
                 TURNS.finish(w, "user", index)
         elif message.role != "assistant":
             TURNS.whole(w, message.role, message.text, index)
-        elif not qwen.write_plain(w, self.syntax, message, index, turns=TURNS):
+        else:
             if message.reasoning:
                 w.changed.append(index)
                 message = with_parts(message, reasoning="", text=message.text)
@@ -138,4 +140,5 @@ class Granite4(Family):
             TURNS.finish(w, "assistant", index)
 
 
+_USUAL = Usuals(partial(qwen.usual, specials=Granite4.specials, turns=TURNS, result=_RESULT))
 FORMAT = Granite4()

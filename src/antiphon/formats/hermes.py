@@ -17,6 +17,7 @@ Qwen/Qwen2.5-Omni-7B.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 from antiphon.formats import _qwen as qwen
 from antiphon.formats._family import Family
@@ -24,6 +25,7 @@ from antiphon.formats._grammar import CallForm, json_form
 from antiphon.formats._render import CHATML, Writer, check_written, refuse_media, split_system
 from antiphon.formats._scan import Syntax
 from antiphon.formats._types import Rendered
+from antiphon.formats._usual import Usuals
 from antiphon.formats.qwen2_5 import DEFAULT_SYSTEM
 from antiphon.messages import Conversation
 
@@ -86,7 +88,7 @@ class Hermes(Family):
         refuse_media(w, messages, shows=tuple(self._media))
         self._system(w, conversation)
         first = split_system(conversation)[1]
-        for index in w.walk(self, messages, first, tools=conversation.tools):
+        for index in w.walk(self, messages, first, tools=conversation.tools, usual=_USUAL):
             self._message(w, conversation, index)
         if generate:
             CHATML.begin(w, "assistant", None)
@@ -113,8 +115,6 @@ class Hermes(Family):
             qwen.write_result(w, messages, index, media=self._media)
             return
         role = messages[index].role
-        if role == "assistant" and qwen.write_plain(w, self.syntax, messages[index], index):
-            return
         CHATML.begin(w, role, index)
         if role == "assistant":
             message = qwen.as_written(w, messages[index], index)
@@ -132,4 +132,5 @@ class Hermes(Family):
         CHATML.finish(w, role, index)
 
 
+_USUAL = Usuals(partial(qwen.usual, specials=Hermes.specials))
 FORMAT = Hermes()

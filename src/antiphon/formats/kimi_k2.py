@@ -34,13 +34,13 @@ from antiphon.formats._render import (
     check_written,
     inline_reasoning,
     of_tools,
-    plain_text,
     refuse_media,
     with_parts,
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
 from antiphon.formats._schema_grammar import arguments_node
 from antiphon.formats._types import Around, Rendered
+from antiphon.formats._usual import Place, Usual, Usuals, answered, given
 from antiphon.messages import Conversation, ImagePart, Message, TextPart, ToolSpec, dump_json
 
 Edition = Literal["instruct", "thinking", "k2_5"]
@@ -177,15 +177,11 @@ class KimiK2(Family):
         self._system(w, conversation)
         ids = _ids(messages)
         shown_from = self._shown_from(messages)
-        for index in w.walk(self, messages, tools=conversation.tools, shown_from=shown_from):
+        walk = w.walk(
+            self, messages, tools=conversation.tools, shown_from=shown_from, usual=_usuals(self)
+        )
+        for index in walk:
             message = messages[index]
-            if message.role == "user" and not message.images:
-                w.around(_USER, message.text, index)
-                continue
-            if message.role == "assistant" and self._is_done(
-                w, messages, index, shown=index >= shown_from
-            ):
-                continue
             _open(w, message.role, index)
             if message.role == "assistant":
                 self._assistant(w, conversation, index, ids[index], shown=index >= shown_from)
@@ -229,19 +225,18 @@ class KimiK2(Family):
     def _reasons(self) -> bool:
         return self.edition == "thinking" or (self.edition == "k2_5" and self.thinking)
 
-    def _is_done(self, w: Writer, messages: Sequence[Message], index: int, *, shown: bool) -> bool:
-        """Write a message that is nothing but text and shows no block, if it needs nothing else."""
+    def usual(self, place: Place) -> Usual | None:
+        """How a question is written, and an answer that shows no block of reasoning."""
         reasons = self._reasons
-        if reasons and (shown or index + 1 == len(messages)):
-            return False
-        text = plain_text(_SYNTAX, messages[index])
-        if text is None:
-            return False
-        if reasons:
-            w.changed.append(index)  # as the last message it had a block, if an empty one
-        block = "" if self.edition == "instruct" else "<think></think>"
-        w.around(_ANSWERS[block], text, index)
-        return True
+        match place.kind:
+            case "user":
+                return given(_USER)
+            case "assistant" if not reasons or (place.after and not place.is_shown):
+                # as the last message it had a block, if an empty one
+                block = "" if self.edition == "instruct" else "<think></think>"
+                return answered(_ANSWERS[block], _SYNTAX, changes=reasons)
+            case _:
+                return None
 
     def _assistant(
         self, w: Writer, conversation: Conversation, index: int, ids: list[str], *, shown: bool
@@ -266,6 +261,11 @@ class KimiK2(Family):
             w, _SYNTAX, message, index, since=since, tools=conversation.tools,
             start="reasoning" if shown and by_prompt else "content",
         )  # fmt: skip
+
+
+@cache
+def _usuals(family: KimiK2) -> Usuals:
+    return Usuals(family.usual)
 
 
 def _call_node(spec: ToolSpec, rules: Rules) -> Node:

@@ -17,6 +17,7 @@ Source: Ling-3.0-flash's chat_template as xinference 4.1 ships it; Ling-3.0-tiny
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm
@@ -32,9 +33,10 @@ from antiphon.formats._render import (
     with_parts,
 )
 from antiphon.formats._scan import Block, Syntax, Thinking, Unmarked
-from antiphon.formats._tagged import Tagged, check_calls, write_calls, write_plain
+from antiphon.formats._tagged import Tagged, called, check_calls, write_calls
 from antiphon.formats._tagged_grammar import tagged_form
-from antiphon.formats._types import Around, Author, Rendered, Start
+from antiphon.formats._types import Parts, Rendered, Start
+from antiphon.formats._usual import Place, Usual, Usuals, answered, given
 from antiphon.messages import Conversation, Message, ToolSpec
 
 TURNS = Turns(
@@ -76,13 +78,8 @@ _EXAMPLE = (
     "<arg_value>{arg-value-2}</arg_value>\n...\n</tool_call>\n"
 )
 
-_RESULT = Around(
-    (("\n<tool_response>\n", "frame"),),
-    "given",
-    (("\n</tool_response>", "frame"),),
-    frozenset({"<tool_response>", "</tool_response>"}),
-)
-_NO_REASONING: dict[bool, tuple[tuple[str, Author], ...]] = {
+_RESULT = "\n<tool_response>\n", "\n</tool_response>"
+_NO_REASONING: dict[bool, Parts] = {
     True: (("\n", "frame"), ("<think>", "frame"), ("</think>", "written")),
     False: (("\n", "frame"), ("<think>", "frame"), ("</think>", "frame")),
 }
@@ -126,7 +123,9 @@ class Ling3(Family):
         refuse_images(w, messages)
         system, first = split_system(conversation)
         self._system(w, system, conversation.tools, 0 if first else None)
-        for index in w.walk(self, messages, first, tools=conversation.tools):
+        tools = conversation.tools
+        usual = _usuals(self.thinking)
+        for index in w.walk(self, messages, first, tools=tools, usual=usual):
             message = messages[index]
             if message.role == "assistant":
                 self._assistant(w, conversation, index)
@@ -166,13 +165,6 @@ class Ling3(Family):
 
     def _assistant(self, w: Writer, conversation: Conversation, index: int) -> None:
         given = conversation.messages[index]
-        is_done = write_plain(
-            w, TURNS, _TAGS, _SYNTAX, conversation, index,
-            before=_NO_REASONING[self.thinking],
-            start="reasoning" if self.thinking else "content",
-        )  # fmt: skip
-        if is_done:
-            return
         split = inline_reasoning(given)
         reasoning = split.reasoning.strip("\n")
         text = split.text.lstrip("\n") if reasoning else split.text
@@ -209,9 +201,30 @@ def _result(w: Writer, messages: Sequence[Message], index: int) -> None:
     """One tool result; a run of them is one turn."""
     if is_first_result(messages, index):
         TURNS.begin(w, "tool", index)
-    w.around(_RESULT, messages[index].text, index)
+    w.put(_RESULT[0], "frame", index)
+    w.text(messages[index].text, "given", index)
+    w.put(_RESULT[1], "frame", index)
     if is_last_result(messages, index):
         TURNS.finish(w, "tool", index)
+
+
+@cache
+def _usuals(thinking: bool) -> Usuals:
+    def usual(place: Place) -> Usual | None:
+        frame = TURNS.frame("assistant", _NO_REASONING[thinking], specials=Ling3.specials)
+        match place.kind:
+            case "calls":
+                return called(frame, _TAGS)
+            case "assistant":
+                return answered(frame, _SYNTAX)
+            case "tool":
+                if "tool" in (place.before, place.after):
+                    return None
+                return given(TURNS.frame("tool", *_RESULT, specials=Ling3.specials))
+            case role:
+                return given(TURNS.frame(role, specials=Ling3.specials))
+
+    return Usuals(usual)
 
 
 FORMAT = Ling3()

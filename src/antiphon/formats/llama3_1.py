@@ -29,14 +29,13 @@ from antiphon.formats._render import (
     indented,
     invalid_text,
     of_tools,
-    only_calls,
-    plain_text,
     refuse_images,
     split_system,
     with_parts,
 )
 from antiphon.formats._scan import Block, Syntax
 from antiphon.formats._types import Rendered
+from antiphon.formats._usual import Place, Usual, Usuals, answered, called, given, json_head
 from antiphon.messages import Conversation, Message, ToolSpec, quoted_json
 
 TURNS = Turns(
@@ -130,7 +129,7 @@ class Llama31(Family):
                 "tools stand in the first user message, and there is none; "
                 "add one or use tools_in_user_message=False"
             )
-        for index in w.walk(self, messages, first, tools=conversation.tools):
+        for index in w.walk(self, messages, first, tools=conversation.tools, usual=_USUAL):
             before = conversation.tools if tools_here and index == first else ()
             self._message(w, conversation, index, before)
         if generate:
@@ -155,11 +154,6 @@ class Llama31(Family):
         self, w: Writer, conversation: Conversation, index: int, tools: tuple[ToolSpec, ...]
     ) -> None:
         message = conversation.messages[index]
-        if not tools:
-            text = _plain(message)
-            if text is not None:
-                TURNS.whole(w, message.role, text, index)
-                return
         TURNS.begin(w, message.role, index)
         if tools:
             w.text(IN_USER + of_tools(indented, tools), "frame", index)
@@ -191,17 +185,21 @@ class Llama31(Family):
         check_written(w, _SYNTAX, message, index, since=since, tools=conversation.tools)
 
 
-def _plain(message: Message) -> str | None:
-    """All that a turn says, where that is one text which needs no reading back."""
-    if message.role == "tool":
-        return quoted_json(message.text)
-    if message.role != "assistant":
-        return message.text.strip()
-    calls = only_calls(message)
-    if len(calls) == 1:
-        return call_json(calls[0], arguments="parameters")
-    text = plain_text(_SYNTAX, message)
-    return text if text == (text or "").strip() else None
+def _usual(place: Place) -> Usual | None:
+    frame = TURNS.frame(place.role)
+    match place.kind:
+        case "assistant":
+            return answered(frame, _SYNTAX, str.strip)
+        case "calls":
+            return called(frame, json_head(arguments="parameters"), "}")
+        case "tool":
+            return given(frame, quoted_json)
+        case _ if place.before in ("", "system"):
+            return None  # tools may stand in the first
+        case _:
+            return given(frame, str.strip)
 
+
+_USUAL = Usuals(_usual)
 
 FORMAT = Llama31()

@@ -19,6 +19,7 @@ Source: the chat templates of MiniCPM5-1B and MiniCPM5-2B as xinference 4.1 ship
 """
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from antiphon.formats import _qwen as qwen
@@ -35,9 +36,10 @@ from antiphon.formats._render import (
     with_parts,
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
-from antiphon.formats._tagged import Tagged, check_calls, write_calls, write_plain
+from antiphon.formats._tagged import Tagged, called, check_calls, write_calls
 from antiphon.formats._tagged_grammar import tagged_form
-from antiphon.formats._types import Author, Rendered, Start
+from antiphon.formats._types import Parts, Rendered, Start
+from antiphon.formats._usual import Place, Usual, Usuals, answered
 from antiphon.messages import Conversation, Message, ToolSpec
 
 Edition = Literal["1b", "2b"]
@@ -68,7 +70,7 @@ do not include any <function ... </function>.
 block: <param name="param-name"><![CDATA[...multi-line value...]]></param>"""
 _SLOT = "<tool_def_sep>"
 
-_NO_REASONING: dict[bool | None, tuple[tuple[str, Author], ...]] = {
+_NO_REASONING: dict[bool | None, Parts] = {
     None: (("<think>\n", "written"), ("\n", "written"), ("</think>\n\n", "written")),
     True: (("<think>\n", "frame"), ("\n", "written"), ("</think>\n\n", "written")),
     False: (("<think>\n", "frame"), ("\n", "frame"), ("</think>\n\n", "frame")),
@@ -122,11 +124,11 @@ class MiniCPM5(Family):
             _system(w, system, conversation.tools, 0 if first else None)
         query = last_query(messages)
         query = len(messages) - 1 if query is None else query
-        for index in w.walk(self, messages, first, tools=conversation.tools, shown_from=query):
+        tools = conversation.tools
+        usual = _usuals(self)
+        for index in w.walk(self, messages, first, tools=tools, shown_from=query, usual=usual):
             message = messages[index]
             if message.role == "assistant":
-                if self._is_done(w, conversation, index):
-                    continue
                 CHATML.begin(w, "assistant", index)
                 self._assistant(w, conversation, index, shows=index > query)
                 CHATML.finish(w, "assistant", index)
@@ -142,16 +144,16 @@ class MiniCPM5(Family):
         )
         return w.done(start="reasoning" if self.thinking else "content")
 
-    def _is_done(self, w: Writer, conversation: Conversation, index: int) -> bool:
-        """Write the turn of a message without reasoning, if it needs nothing else."""
+    def usual(self, place: Place) -> Usual | None:
+        """How a message without reasoning is written; see `_usual.py`."""
+        if place.role != "assistant":
+            return qwen.usual(place, specials=self.specials)
         opens = self.edition == "2b"
-        if opens and conversation.messages[index].text.startswith("\n"):
-            return False
-        return write_plain(
-            w, CHATML, _TAGS, _SYNTAX, conversation, index,
-            before=_NO_REASONING[self.thinking] if opens else "",
-            start="reasoning" if opens and self.thinking else "content",
-        )  # fmt: skip
+        block = _NO_REASONING[self.thinking] if opens else ""
+        frame = CHATML.frame("assistant", block, specials=self.specials)
+        if place.kind == "calls":
+            return called(frame, _TAGS)
+        return answered(frame, _SYNTAX, _without_feeds if opens else None)
 
     def _assistant(self, w: Writer, conversation: Conversation, index: int, *, shows: bool) -> None:
         message = self._as_written(w, conversation.messages[index], index, shows=shows)
@@ -182,6 +184,15 @@ class MiniCPM5(Family):
         w.text(f"{reasoning}\n", "frame" if by_prompt else "written", index)
         w.put("</think>\n\n", "frame" if by_prompt else "written", index)
         return "reasoning" if self.thinking else "content"
+
+
+@cache
+def _usuals(family: MiniCPM5) -> Usuals:
+    return Usuals(family.usual)
+
+
+def _without_feeds(text: str) -> str:
+    return text.lstrip("\n")
 
 
 def _system(w: Writer, system: str | None, tools: tuple[ToolSpec, ...], index: int | None) -> None:

@@ -29,8 +29,6 @@ from antiphon.formats._render import (
     call_json,
     check_written,
     invalid_text,
-    only_calls,
-    plain_text,
     refuse_images,
     spec_json,
     split_system,
@@ -38,7 +36,8 @@ from antiphon.formats._render import (
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
 from antiphon.formats._types import Rendered
-from antiphon.messages import Conversation, Message, ToolCall
+from antiphon.formats._usual import Place, Usual, Usuals, answered, called, given, json_head
+from antiphon.messages import Conversation, ToolCall
 
 OPEN, CLOSE = "<tool_calls>", "</tool_calls>"
 TURNS = Turns(
@@ -54,6 +53,8 @@ _SYNTAX = Syntax(
     bare=JsonCalls(bare_note="bare_json"),
     doubled=(CLOSE,),
 )
+_TOOL = "tool name=tools"
+_RESULT = "tool result: ", "\n\n"
 _DEFAULT_SYSTEM = "You are a helpful assistant created by Minimax based on MiniMax-M1 model."
 _HOW = (
     "</tools>\n\nIf you need to call tools, please respond with <tool_calls></tool_calls> XML "
@@ -106,7 +107,7 @@ class MiniMaxM1(Family):
             listing = "".join(f"{spec_json(spec)}\n" for spec in conversation.tools)
             w.text(f"You are provided with these tools:\n<tools>\n{listing}{_HOW}", "frame")
             TURNS.finish(w, "system", None)
-        for index in w.walk(self, messages, first, tools=conversation.tools):
+        for index in w.walk(self, messages, first, tools=conversation.tools, usual=_USUAL):
             self._message(w, conversation, index)
         if generate:
             TURNS.begin(w, "assistant", None)
@@ -122,13 +123,12 @@ class MiniMaxM1(Family):
             case "user":
                 TURNS.whole(w, "user", message.text.strip(), index)
             case "tool":
-                text = message.text
-                TURNS.around(w, "tool name=tools", "tool result: ", text, "\n\n", index)
+                TURNS.begin(w, _TOOL, index)
+                w.text(_RESULT[0], "frame", index)
+                w.text(message.text, "given", index)
+                w.text(_RESULT[1], "frame", index)
+                TURNS.finish(w, _TOOL, index)
             case "assistant":
-                text = _plain(message)
-                if text is not None:
-                    TURNS.whole(w, "assistant", text, index)
-                    return
                 TURNS.begin(w, "assistant", index)
                 self._assistant(w, conversation, index)
                 TURNS.finish(w, "assistant", index)
@@ -145,17 +145,24 @@ class MiniMaxM1(Family):
         check_written(w, _SYNTAX, message, index, since=since, tools=conversation.tools)
 
 
-def _plain(message: Message) -> str | None:
-    """All that a turn says, where that is one text which needs no reading back."""
-    if calls := only_calls(message):
-        return _calls_text(calls)
-    text = plain_text(_SYNTAX, message)
-    return text if text == (text or "").strip() else None
-
-
 def _calls_text(calls: Sequence[ToolCall]) -> str:
     lines = "".join([f"{call_json(call)}\n" for call in calls])
     return f"{OPEN}\n{lines}{CLOSE}" if lines else ""
 
 
+def _usual(place: Place) -> Usual | None:
+    match place.kind:
+        case "assistant":
+            return answered(TURNS.frame("assistant"), _SYNTAX, str.strip)
+        case "calls":
+            return called(TURNS.frame("assistant"), json_head(f"{OPEN}\n"), f"}}\n{CLOSE}")
+        case "tool":
+            return given(TURNS.frame(_TOOL, *_RESULT))
+        case "user":
+            return given(TURNS.frame("user"), str.strip)
+        case _:
+            return None
+
+
+_USUAL = Usuals(_usual)
 FORMAT = MiniMaxM1()

@@ -22,6 +22,7 @@ them.
 """
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from antiphon.formats import _minimax as minimax
@@ -36,9 +37,10 @@ from antiphon.formats._render import (
     with_parts,
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
-from antiphon.formats._tagged import Tagged, check_calls, write_calls, write_plain
+from antiphon.formats._tagged import Tagged, called, check_calls, write_calls
 from antiphon.formats._tagged_grammar import tagged_form
 from antiphon.formats._types import Rendered, Start
+from antiphon.formats._usual import Place, Usual, Usuals, answered
 from antiphon.messages import Conversation
 
 Version = Literal["2", "2.5", "2.7"]
@@ -120,7 +122,9 @@ class MiniMaxM2(Family):
             index=0 if first else None,
         )  # fmt: skip
         query = last_user(messages)
-        for index in w.walk(self, messages, first, tools=conversation.tools, shown_from=query):
+        tools = conversation.tools
+        usual = _usuals(self)
+        for index in w.walk(self, messages, first, tools=tools, shown_from=query, usual=usual):
             if messages[index].role == "assistant":
                 self._assistant(w, conversation, index, shows=index > query)
             else:
@@ -139,8 +143,6 @@ class MiniMaxM2(Family):
         return f"You are a helpful assistant. Your name is {name} and is built by MiniMax."
 
     def _assistant(self, w: Writer, conversation: Conversation, index: int, *, shows: bool) -> None:
-        if write_plain(w, self.turns, _TAGS, _SYNTAX, conversation, index, lead="\n"):
-            return
         message = inline_reasoning(conversation.messages[index])
         if message.reasoning and (not shows or message.reasoning.startswith("\n")):
             w.changed.append(index)
@@ -162,6 +164,21 @@ class MiniMaxM2(Family):
                 since=since, tools=conversation.tools, start=start,
             )  # fmt: skip
         self.turns.finish(w, "assistant", index)
+
+
+@cache
+def _usuals(family: MiniMaxM2) -> Usuals:
+    def usual(place: Place) -> Usual | None:
+        frame = family.turns.frame("assistant", specials=family.specials)
+        match place.kind:
+            case "calls":
+                return called(frame, _TAGS, lead="\n")
+            case "assistant":
+                return answered(frame, _SYNTAX)
+            case _:
+                return minimax.usual(place, family.turns, family.specials)
+
+    return Usuals(usual)
 
 
 FORMAT = MiniMaxM2()

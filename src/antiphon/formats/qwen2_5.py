@@ -18,6 +18,7 @@ Source: ``qwen2_5.jinja`` as trl 1.16 ships it (Qwen/Qwen2.5-*-Instruct).
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 from antiphon.formats import _qwen as qwen
 from antiphon.formats._family import Family
@@ -32,6 +33,7 @@ from antiphon.formats._render import (
 )
 from antiphon.formats._scan import Syntax
 from antiphon.formats._types import Rendered
+from antiphon.formats._usual import Usuals
 from antiphon.messages import Conversation
 
 DEFAULT_SYSTEM = "You are Qwen, created by Alibaba Cloud. You are a helpful assistant."
@@ -78,7 +80,7 @@ class Qwen25(Family):
             w.text("\n\n", "frame", index)
             qwen.write_tools(w, conversation.tools, index)
         CHATML.finish(w, "system", index)
-        for index in w.walk(self, messages, first, tools=conversation.tools):
+        for index in w.walk(self, messages, first, tools=conversation.tools, usual=_USUAL):
             self._message(w, conversation, index)
         if generate:
             CHATML.begin(w, "assistant", None)
@@ -90,7 +92,7 @@ class Qwen25(Family):
             qwen.write_result(w, conversation.messages, index)
         elif message.role != "assistant":
             CHATML.whole(w, message.role, message.text, index)
-        elif not qwen.write_plain(w, self.syntax, message, index):
+        else:
             if message.reasoning:
                 w.changed.append(index)
                 message = with_parts(message, reasoning="", text=message.text)
@@ -105,4 +107,5 @@ class Qwen25(Family):
             CHATML.finish(w, "assistant", index)
 
 
+_USUAL = Usuals(partial(qwen.usual, specials=Qwen25.specials))
 FORMAT = Qwen25()

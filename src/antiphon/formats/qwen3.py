@@ -21,8 +21,8 @@ edition's as xinference 4.1 ships it (Qwen3-Thinking); Qwen3-Next's there writes
 Qwen3-VL's (``qwen3_vl.jinja``) does, too, and shows images and video, which `vision` adds.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from antiphon.formats import _qwen as qwen
@@ -39,6 +39,7 @@ from antiphon.formats._render import (
 )
 from antiphon.formats._scan import Syntax
 from antiphon.formats._types import Rendered
+from antiphon.formats._usual import Place, Usual, Usuals
 from antiphon.messages import Conversation, Message
 
 Edition = Literal["hybrid", "instruct", "thinking"]
@@ -114,7 +115,14 @@ class Qwen3(Family):
         query = last_query(messages)
         if query is None:
             query = len(messages) - 1
-        for index in w.walk(self, messages, first, tools=conversation.tools, shown_from=query):
+        for index in w.walk(
+            self,
+            messages,
+            first,
+            tools=conversation.tools,
+            shown_from=query,
+            usual=_usuals(self.edition),
+        ):
             self._message(w, conversation, index, query)
         if not generate:
             return w.done()
@@ -130,28 +138,14 @@ class Qwen3(Family):
         messages = conversation.messages
         if messages[index].role == "tool":
             qwen.write_result(w, messages, index)
-        elif messages[index].role != "assistant" and not messages[index].media:
-            CHATML.whole(w, messages[index].role, messages[index].text, index)
         elif messages[index].role != "assistant":
             CHATML.begin(w, messages[index].role, index)
             qwen.write_content(w, messages, index)
             CHATML.finish(w, messages[index].role, index)
-        elif self._is_done(w, messages, index):
-            return
         else:
             CHATML.begin(w, "assistant", index)
             self._assistant(w, conversation, index, query)
             CHATML.finish(w, "assistant", index)
-
-    def _is_done(self, w: Writer, messages: Sequence[Message], index: int) -> bool:
-        """Write the turn of a message without reasoning, if it needs nothing else."""
-        instruct = self.edition == "instruct"
-        if not instruct and index + 1 == len(messages):
-            return False
-        is_plain = qwen.write_plain(w, self.syntax, messages[index], index)
-        if is_plain and not instruct:
-            w.changed.append(index)  # as the last message it had a block, if an empty one
-        return is_plain
 
     def _assistant(self, w: Writer, conversation: Conversation, index: int, query: int) -> None:
         message = qwen.as_written(w, conversation.messages[index], index)
@@ -189,6 +183,19 @@ class Qwen3(Family):
         w.text(f"{message.reasoning}\n", author, index)
         w.put("</think>\n\n", author, index)
         return "content"
+
+
+@cache
+def _usuals(edition: str) -> Usuals:
+    def usual(place: Place) -> Usual | None:
+        if edition == "instruct":
+            return qwen.usual(place, specials=Qwen3.specials)
+        if place.role == "assistant" and not place.after:
+            return None
+        # as the last message it had a block, if an empty one
+        return qwen.usual(place, specials=Qwen3.specials, changes=True)
+
+    return Usuals(usual)
 
 
 FORMAT = Qwen3()

@@ -25,6 +25,7 @@ as trl 1.16 ships them.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Literal
 
 from antiphon.formats import _qwen as qwen
@@ -44,9 +45,10 @@ from antiphon.formats._render import (
     with_parts,
 )
 from antiphon.formats._scan import Syntax
-from antiphon.formats._tagged import check_calls, write_calls, write_plain
+from antiphon.formats._tagged import called, check_calls, write_calls
 from antiphon.formats._tagged_grammar import tagged_form
-from antiphon.formats._types import Author, Rendered, Start
+from antiphon.formats._types import Parts, Rendered, Start
+from antiphon.formats._usual import Place, Usual, Usuals, answered
 from antiphon.messages import Conversation, Message, ToolSpec
 
 Version = Literal["3.5", "3.6", "3.8"]
@@ -60,7 +62,7 @@ _EFFORTS = {
     "low": "Reasoning effort is set to low. Keep your thinking brief and focused, moving directly "
     "to the conclusion without unnecessary elaboration.",
 }
-_NO_REASONING: dict[bool, tuple[tuple[str, Author], ...]] = {
+_NO_REASONING: dict[bool, Parts] = {
     True: (("<think>\n", "frame"), ("\n", "written"), ("</think>\n\n", "written")),
     False: (("<think>\n", "frame"), ("\n", "frame"), ("</think>\n\n", "frame")),
 }
@@ -133,7 +135,9 @@ class Qwen35(Family):
             raise w.refuse("a conversation needs a message of the user's; add one")
         self._system(w, conversation)
         first = split_system(conversation)[1]
-        for index in w.walk(self, messages, first, tools=conversation.tools, shown_from=query):
+        tools = conversation.tools
+        usual = _usuals(self)
+        for index in w.walk(self, messages, first, tools=tools, shown_from=query, usual=usual):
             self._message(w, conversation, index, query)
         if not generate:
             return w.done()
@@ -172,33 +176,26 @@ class Qwen35(Family):
             case "tool":
                 qwen.write_result(w, conversation.messages, index)
             case "user":
-                if not message.media:
-                    CHATML.whole(w, "user", message.text, index)
-                    return
                 CHATML.begin(w, "user", index)
                 qwen.write_content(w, conversation.messages, index)
                 CHATML.finish(w, "user", index)
             case "assistant":
-                if self._is_done(w, conversation, index, query):
-                    return
                 CHATML.begin(w, "assistant", index)
                 self._assistant(w, conversation, index, query)
                 CHATML.finish(w, "assistant", index)
 
-    def _is_done(self, w: Writer, conversation: Conversation, index: int, query: int) -> bool:
-        """Write the turn of a message without reasoning, if it needs nothing else."""
-        text = conversation.messages[index].text
-        if text != text.strip():
-            return False
-        shows = self._keeps or index > query
-        is_done = write_plain(
-            w, CHATML, self._tags, self.syntax, conversation, index,
-            before=_NO_REASONING[self.thinking] if shows else "",
-            start="reasoning" if shows and self.thinking else "content",
-        )  # fmt: skip
-        if is_done and not shows:
-            w.changed.append(index)
-        return is_done
+    def usual(self, place: Place) -> Usual | None:
+        """How a message without reasoning is written; see `_usual.py`."""
+        if place.kind == "system":
+            return None
+        if place.role != "assistant":
+            return qwen.usual(place, specials=self.specials)
+        shows = self._keeps or place.is_shown
+        block = _NO_REASONING[self.thinking] if shows else ""
+        frame = CHATML.frame("assistant", block, specials=self.specials)
+        if place.kind == "calls":
+            return called(frame, self._tags, changes=not shows)
+        return answered(frame, self.syntax, str.strip, changes=not shows)
 
     def _assistant(self, w: Writer, conversation: Conversation, index: int, query: int) -> None:
         message = self._as_written(w, conversation.messages[index], index)
@@ -240,6 +237,11 @@ class Qwen35(Family):
         w.text(f"{message.reasoning}\n", author, index)
         w.put("</think>\n\n", author, index)
         return "content"
+
+
+@cache
+def _usuals(family: Qwen35) -> Usuals:
+    return Usuals(family.usual)
 
 
 def _tools_text(tools: Sequence[ToolSpec]) -> str:

@@ -39,15 +39,17 @@ from antiphon.formats._render import (
     with_parts,
 )
 from antiphon.formats._scan import Syntax
-from antiphon.formats._tagged import check_calls, write_calls, write_plain
+from antiphon.formats._tagged import called, check_calls, write_calls
 from antiphon.formats._tagged_grammar import tagged_form
 from antiphon.formats._types import Rendered
+from antiphon.formats._usual import Place, Usual, Usuals
 from antiphon.formats._xml_tools import tool_text
 from antiphon.messages import Conversation, Message, ToolSpec
 
 _IDENTITY = "You are Qwen, a helpful AI assistant that can interact with a computer to solve tasks."
 _TAGS = tags.tags(tags.SCALARS | {"array"})
 _SYNTAX = tags.syntax(_TAGS)
+_RESULT = "<tool_response>\n", "\n</tool_response>\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ class Qwen3Coder(Family):
                 w.text(of_tools(_tools_text, conversation.tools), "frame", index)
                 w.put(tags.HOW, "frame", index)
             CHATML.finish(w, "system", index)
-        for index in w.walk(self, messages, first, tools=conversation.tools):
+        for index in w.walk(self, messages, first, tools=conversation.tools, usual=_USUAL):
             message = messages[index]
             if message.role == "assistant":
                 self._assistant(w, conversation, index)
@@ -99,8 +101,6 @@ class Qwen3Coder(Family):
         return w.done()
 
     def _assistant(self, w: Writer, conversation: Conversation, index: int) -> None:
-        if write_plain(w, CHATML, _TAGS, _SYNTAX, conversation, index):
-            return
         message = _as_written(w, conversation.messages[index], index)
         CHATML.begin(w, "assistant", index)
         since = len(w.pieces)
@@ -125,17 +125,12 @@ def _as_written(w: Writer, message: Message, index: int) -> Message:
 
 def _result(w: Writer, messages: tuple[Message, ...], index: int) -> None:
     """One tool result; a run of them is one user turn."""
-    is_first, is_last = is_first_result(messages, index), is_last_result(messages, index)
-    text = messages[index].text
-    if is_first and is_last:
-        CHATML.around(w, "user", "<tool_response>\n", text, "\n</tool_response>\n", index)
-        return
-    if is_first:
+    if is_first_result(messages, index):
         CHATML.begin(w, "user", index)
-    w.put("<tool_response>\n", "frame", index)
-    w.text(text, "given", index)
-    w.put("\n</tool_response>\n", "frame", index)
-    if is_last:
+    w.put(_RESULT[0], "frame", index)
+    w.text(messages[index].text, "given", index)
+    w.put(_RESULT[1], "frame", index)
+    if is_last_result(messages, index):
         CHATML.finish(w, "user", index)
 
 
@@ -143,5 +138,13 @@ def _tools_text(specs: Sequence[ToolSpec]) -> str:
     listing = "".join(map(tool_text, specs))
     return f"\n\nYou have access to the following functions:\n\n<tools>{listing}\n</tools>"
 
+
+def _usual(place: Place) -> Usual | None:
+    if place.kind == "calls":
+        return called(CHATML.frame("assistant", specials=Qwen3Coder.specials), _TAGS)
+    return qwen.usual(place, _SYNTAX, specials=Qwen3Coder.specials, result=_RESULT)
+
+
+_USUAL = Usuals(_usual)
 
 FORMAT = Qwen3Coder()

@@ -33,7 +33,8 @@ from antiphon.formats._render import (
 )
 from antiphon.formats._scan import Syntax
 from antiphon.formats._types import Rendered
-from antiphon.messages import Conversation, Message
+from antiphon.formats._usual import Place, Usual, Usuals
+from antiphon.messages import Conversation
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +78,12 @@ class Qwq(Family):
                 w.text("\n\n", "frame", index)
                 qwen.write_tools(w, conversation.tools, index)
             CHATML.finish(w, "system", index)
-        for index in w.walk(self, messages, first, tools=conversation.tools):
+        for index in w.walk(self, messages, first, tools=conversation.tools, usual=_USUAL):
             message = messages[index]
             if message.role == "tool":
                 qwen.write_result(w, messages, index)
             elif message.role != "assistant":
                 CHATML.whole(w, message.role, message.text, index)
-            elif self._is_done(w, message, index):
-                continue
             else:
                 CHATML.begin(w, "assistant", index)
                 self._assistant(w, conversation, index)
@@ -94,13 +93,6 @@ class Qwq(Family):
         CHATML.begin(w, "assistant", None)
         w.put("<think>\n", "frame")
         return w.done(start="reasoning")
-
-    def _is_done(self, w: Writer, message: Message, index: int) -> bool:
-        """Write the turn of a message that needs nothing else."""
-        if message.text.startswith("\n") or not qwen.write_plain(w, self.syntax, message, index):
-            return False
-        w.changed.append(index)
-        return True
 
     def _assistant(self, w: Writer, conversation: Conversation, index: int) -> None:
         given = inline_reasoning(conversation.messages[index])
@@ -112,4 +104,13 @@ class Qwq(Family):
         check_written(w, self.syntax, message, index, since=since, tools=conversation.tools)
 
 
+def _usual(place: Place) -> Usual | None:
+    return qwen.usual(place, specials=Qwq.specials, change=_without_feeds, changes=True)
+
+
+def _without_feeds(text: str) -> str:
+    return text.lstrip("\n")
+
+
+_USUAL = Usuals(_usual)
 FORMAT = Qwq()

@@ -37,9 +37,10 @@ from antiphon.formats._render import (
     with_parts,
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
-from antiphon.formats._tagged import Tagged, check_calls, write_calls, write_plain
+from antiphon.formats._tagged import Tagged, called, check_calls, write_calls
 from antiphon.formats._tagged_grammar import tagged_form
 from antiphon.formats._types import Rendered
+from antiphon.formats._usual import Place, Usual, Usuals, answered, given
 from antiphon.messages import Conversation, ToolSpec
 
 TURNS = Turns(
@@ -145,7 +146,7 @@ class SeedOss(Family):
             TURNS.finish(w, "system", index)
         if self.budget >= 0:
             self._budget(w)
-        for index in w.walk(self, messages, first, tools=conversation.tools):
+        for index in w.walk(self, messages, first, tools=conversation.tools, usual=_USUAL):
             if messages[index].role == "assistant":
                 _assistant(w, conversation, index)
             else:
@@ -168,9 +169,6 @@ class SeedOss(Family):
 
 def _assistant(w: Writer, conversation: Conversation, index: int) -> None:
     given = conversation.messages[index]
-    is_plain = not given.parts or given.text.strip() == given.text != ""
-    if is_plain and write_plain(w, TURNS, _TAGS, _SYNTAX, conversation, index):
-        return
     split = inline_reasoning(given, open="<seed:think>", close="</seed:think>")
     message = with_parts(split, reasoning=split.reasoning.strip(), text=split.text.strip())
     if (message.reasoning, message.text) != (given.reasoning, given.text):
@@ -191,6 +189,24 @@ def _assistant(w: Writer, conversation: Conversation, index: int) -> None:
         since=since, tools=conversation.tools,
     )  # fmt: skip
     TURNS.finish(w, "assistant", index)
+
+
+def _usual(place: Place) -> Usual | None:
+    frame = TURNS.frame(place.role, specials=SeedOss.specials)
+    match place.kind:
+        case "calls":
+            return called(frame, _TAGS)
+        case "assistant":
+            return answered(frame, _SYNTAX, _refused_if_empty)
+        case _:
+            return given(frame)
+
+
+_USUAL = Usuals(_usual)
+
+
+def _refused_if_empty(text: str) -> str:
+    return text.strip() or " "
 
 
 def _tools_text(tools: Sequence[ToolSpec]) -> str:
