@@ -5,6 +5,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +25,17 @@ from antiphon.messages import Conversation, Message
 from antiphon.train import TrainSettings, held_out_rows, train
 
 directory, rows, out, accumulate, rank, trainer = sys.argv[1:]
+trainer = json.loads(trainer)
+pack = trainer.pop("pack", None)
 settings = TrainSettings(
     f"hf/{directory}", Path(out), max_steps=3, accumulate=int(accumulate), learning_rate=1e-2,
     lora_rank=int(rank), log_steps=1, save_steps=2, eval_steps=3,
-    trainer={"max_grad_norm": 0.0, "data_seed": 3} | json.loads(trainer),
+    trainer={"max_grad_norm": 0.0, "data_seed": 3} | trainer,
 )
 encoder = Encoder(load_tokenizer(directory), get_format("qwen2_5"))
 asked = Conversation((Message.user("Ferry?"), Message.assistant("At nine.")))
-report = train(settings, EncodedRows(rows), held_out=held_out_rows(encoder, [asked]))
+held_out = held_out_rows(encoder, [asked])
+report = train(settings, EncodedRows(rows), held_out=held_out, pack_tokens=pack)
 print(report.resumed_at)
 """
 
@@ -99,7 +103,15 @@ def shards(rows: list[EncodedRow], tmp_path_factory: pytest.TempPathFactory) -> 
     return directory
 
 
-def launched(n: int, program: str, out: Path, *given: Path, rank: int = 0, **trainer: Any) -> str:
+def launched(
+    n: int,
+    program: str,
+    out: Path,
+    *given: Path,
+    rank: int = 0,
+    launcher: Sequence[str] = (),
+    **trainer: Any,
+) -> str:
     """Train in some processes, as one step of four rows; what they print."""
     file = out.with_suffix(".py")
     file.write_text(program, "utf-8")
@@ -107,6 +119,9 @@ def launched(n: int, program: str, out: Path, *given: Path, rank: int = 0, **tra
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     words = ["-m", "torch.distributed.run", f"--nproc_per_node={n}", f"--master_port={port}"]
+    if launcher:
+        words = ["-m", "accelerate.commands.launch", *launcher, f"--num_processes={n}"]
+        words += [f"--main_process_port={port}"]
     words += [str(file), *map(str, given), str(out), str(4 // n), str(rank), json.dumps(trainer)]
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
@@ -129,6 +144,11 @@ def weights(out: Path) -> dict[str, Any]:
 def losses(out: Path) -> list[float]:
     lines = json.loads((out / "history.json").read_text())
     return [line[key] for line in lines for key in ("loss", "eval_loss") if key in line]
+
+
+def resumed_at(said: str) -> list[int]:
+    """Where each process went on; DeepSpeed, where it is installed, prints among that."""
+    return [int(line) for line in said.splitlines() if line.isdigit()]
 
 
 def assert_alike(one: Path, two: Path) -> None:
@@ -168,7 +188,7 @@ def test_weights_that_are_spread_over_two_processes_end_as_those_of_one(
     shutil.rmtree(out / "checkpoints" / "checkpoint-3")
     said = launched(2, SHARDED + PROGRAM, out, base, shards, **FSDP)
 
-    assert said.split() == ["2", "2"]
+    assert resumed_at(said) == [2, 2]
     assert all(bool((ended[key] == matrix).all()) for key, matrix in weights(out).items())
 
 
@@ -180,5 +200,42 @@ def test_an_adapter_of_weights_that_are_spread_ends_as_that_of_one_process(
     launched(1, PROGRAM, tmp_path / "one", base, shards, rank=4)
 
     launched(2, SHARDED + PROGRAM, tmp_path / "spread", base, shards, rank=4, **FSDP)
+
+    assert_alike(tmp_path / "one", tmp_path / "spread")
+
+
+ZERO = ("--config_file", str(LAUNCH / "deepspeed_zero3.yaml"), "--mixed_precision=no")
+
+
+@pytest.mark.slow
+def test_weights_that_deepspeed_spreads_end_as_those_of_one_process(
+    base: Path, shards: Path, alone: Path, tmp_path: Path
+) -> None:
+    """DeepSpeed's third stage under accelerate's launcher with our file, on gloo."""
+    pytest.importorskip("deepspeed")
+    out = tmp_path / "spread"
+    launched(2, PROGRAM, out, base, shards, launcher=ZERO)
+    assert_alike(alone, out)
+
+    ended = weights(out)
+    shutil.rmtree(out / "model")
+    shutil.rmtree(out / "checkpoints" / "checkpoint-3")
+    said = launched(2, PROGRAM, out, base, shards, launcher=ZERO)
+
+    assert resumed_at(said) == [2, 2]
+    assert all(bool((ended[key] == matrix).all()) for key, matrix in weights(out).items())
+
+
+@pytest.mark.slow
+def test_an_adapter_and_packed_rows_that_deepspeed_spreads_end_as_those_of_one_process(
+    base: Path, shards: Path, tmp_path: Path
+) -> None:
+    """Gradients are cut at a norm that they pass, so that both cut alike."""
+    pytest.importorskip("deepspeed")
+    pytest.importorskip("peft")
+    given: dict[str, Any] = {"rank": 4, "max_grad_norm": 0.01, "pack": 256}
+    launched(1, PROGRAM, tmp_path / "one", base, shards, **given)
+
+    launched(2, PROGRAM, tmp_path / "spread", base, shards, launcher=ZERO, **given)
 
     assert_alike(tmp_path / "one", tmp_path / "spread")

@@ -5,8 +5,9 @@ will run on.
 """
 
 import shutil
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -107,7 +108,9 @@ def check_vocabulary(model: Any, rows: Sequence[EncodedRow]) -> None:
     Raises:
         UsageError: It does not; the rows are of another vocabulary.
     """
-    known = int(model.get_input_embeddings().weight.shape[0])
+    weight = model.get_input_embeddings().weight
+    # What DeepSpeed spreads over processes is empty, and says its shape there.
+    known = int(getattr(weight, "ds_shape", weight.shape)[0])
     highest = max(int(row.input_ids.max(initial=0)) for row in rows)
     if highest >= known:
         raise UsageError(
@@ -136,7 +139,7 @@ def check_packing(model: Any, row: EncodedRow) -> None:
 
     was_training = model.training
     model.eval()
-    with torch.no_grad():
+    with torch.no_grad(), _gathered(model):
         together = logits(parts[0] + parts[1], positions)[len(parts[0]) :].float()
         alone = logits(parts[1], list(range(len(parts[1])))).float()
     model.train(was_training)
@@ -176,7 +179,7 @@ def share_in(model: Any, row: EncodedRow) -> Literal["", "bool", "float"]:
     def logits(given: EncodedRow, place: int, kind: Literal["", "bool", "float"]) -> Any:
         made = Collator(0, packed=True, mask=kind)([given])
         inputs = {k: v.to(where) for k, v in made.items() if k not in ("labels", "loss_weights")}
-        with torch.no_grad():
+        with torch.no_grad(), _gathered(model):
             return model(**inputs, use_cache=False).logits[0, place].float()
 
     rounding = torch.finfo(next(model.parameters()).dtype).eps
@@ -206,6 +209,34 @@ def share_in(model: Any, row: EncodedRow) -> Literal["", "bool", "float"]:
             f"{type(model).__name__} does not heed a mask of its own; train without sharing"
         )
     return found
+
+
+@contextmanager
+def _gathered(model: Any) -> Generator[None]:
+    """Give each module its weights while it computes, where DeepSpeed spread them at loading.
+
+    DeepSpeed does so itself in training, which has not begun.  Every process takes part.
+    """
+    hooks: list[Any] = []
+    for module in model.modules():
+        spread = [p for p in module.parameters(recurse=False) if hasattr(p, "ds_shape")]
+        if spread:
+            whole = library("deepspeed").zero.GatheredParameters(spread)
+            hooks.append(module.register_forward_pre_hook(partial(_enter, whole)))
+            hooks.append(module.register_forward_hook(partial(_leave, whole), always_call=True))
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _enter(context: Any, *_: Any) -> None:
+    context.__enter__()
+
+
+def _leave(context: Any, *_: Any) -> None:
+    context.__exit__(None, None, None)
 
 
 def save_beside(model: Any, source: str, out: Path) -> None:
