@@ -168,6 +168,28 @@ def test_what_a_client_says_reaches_the_model() -> None:
     assert (settings.seed, settings.stop) == (7, ("END",))
 
 
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ({"type": "audio_url", "audio_url": {"url": "https://x.y/a.mp3"}}, "audio"),
+        ({"type": "video_url", "video_url": {"url": "https://x.y/a.mp4"}}, "video"),
+        ({"type": "image_url", "image_url": {"url": "https://x.y/a.png"}}, "images"),
+    ],
+)
+def test_what_a_family_cannot_be_shown_is_the_askers_mistake(
+    part: dict[str, Any], said: str
+) -> None:
+    nowhere = "http://127.0.0.1:9/v1"
+    model = RawModel("m", get_format("qwen3"), base_url=nowhere, model="m", kind="vllm")
+
+    got = asked(
+        lambda client: client.chat(messages=[{"role": "user", "content": [part]}]), model=model
+    )
+
+    assert got.status == 400
+    assert f"qwen3: message 0: {said} cannot be shown" in got.json["error"]["message"]
+
+
 def test_several_answers_are_told_apart_streamed_and_whole() -> None:
     async def both(client: Client) -> tuple[Got, Got]:
         return await client.chat(n=2, seed=5), await client.chat(n=2, stream=True)
