@@ -2,6 +2,8 @@
 
 import json
 import math
+import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, get_args
 
@@ -38,6 +40,7 @@ from antiphon.events import (
     dump_row,
     event_from_row,
     event_to_row,
+    written_whole,
 )
 from antiphon.messages import (
     Completion,
@@ -322,3 +325,42 @@ def test_children_cost_is_part_of_the_whole() -> None:
     child = Trajectory(Conversation(), usage=Usage(1, 1, 0, 1))
 
     assert make_trajectory(children=(child, child)).total_usage == Usage(5, 4, 1, 3)
+
+
+def test_a_file_takes_its_place_only_when_it_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    with written_whole(path) as beside:
+        beside.write_text("old")
+
+    with suppress(KeyError), written_whole(path) as beside:
+        beside.write_text("ne")
+        raise KeyError
+
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_a_link_leads_to_is_written_and_the_link_stays(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    link = tmp_path / "latest.json"
+    link.symlink_to(tmp_path / "runs" / "1.json")
+
+    with written_whole(link) as beside:
+        beside.write_text("new")
+
+    assert link.is_symlink()
+    assert (tmp_path / "runs" / "1.json").read_text() == "new"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
+def test_a_pipe_or_a_device_is_written_to_and_never_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "rows"
+    os.mkfifo(pipe)
+
+    with written_whole(pipe) as path:
+        assert path == pipe
+
+    assert pipe.is_fifo()
+    with written_whole(Path(os.devnull)) as path:
+        path.write_text("gone")
+    assert not Path(os.devnull).is_file()

@@ -10,7 +10,7 @@ from antiphon.encode import load_tokenizer
 from antiphon.encode._load import gguf_pre_tokenizer
 from antiphon.errors import DataError, UsageError
 from antiphon.train import export_model
-from antiphon.train._gguf import written_whole
+from antiphon.train._gguf import gguf_file
 from tiny_training import merging_tokenizer_json, tiny_model
 
 torch: Any = pytest.importorskip("torch")
@@ -190,7 +190,7 @@ def test_how_text_is_cut_has_llama_cpps_name(cut: Any, name: str) -> None:
 
 def test_a_file_that_cannot_be_written_is_named_and_leaves_nothing(tmp_path: Path) -> None:
     def fill() -> None:
-        with written_whole(tmp_path / "a.gguf") as aside:
+        with gguf_file(tmp_path / "a.gguf") as aside:
             aside.write_bytes(b"half")
             raise OSError(28, "No space left on device")
 

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self, TextIO
 
 from antiphon.errors import DataError, RunError
-from antiphon.events import dump_row
+from antiphon.events import dump_row, written_whole
 from antiphon.messages import JsonObject, JsonValue
 
 
@@ -165,16 +165,12 @@ def write_split(paths: Mapping[str, Path], rows: Iterable[tuple[str, JsonObject]
 @contextmanager
 def _replacing(path: Path) -> Generator[TextIO]:
     """A file to write that takes the place of another when it is whole."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with beside.open("w", encoding="utf-8") as file:
+        with written_whole(path) as beside, beside.open("w", encoding="utf-8") as file:
             yield file
-        beside.replace(path)
     except OSError as error:
         raise _trouble(error, "cannot be written", path) from error
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def _trouble(error: OSError, what: str, path: Path) -> DataError:

@@ -3,15 +3,16 @@
 import bz2
 import gzip
 import lzma
-import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
+from types import TracebackType
 from typing import IO, Any, Protocol, cast
 
 from antiphon.datasets._arrow import ARROW_SUFFIXES, ArrowWriter, open_zstd
 from antiphon.errors import DataError
-from antiphon.events import dump_row
+from antiphon.events import dump_row, written_whole
 
 _OPEN: dict[str, Callable[..., Any]] = {
     ".gz": gzip.open,
@@ -60,17 +61,21 @@ class RowFile:
     def __init__(self, path: Path | str) -> None:
         self._path = Path(path)
         self._to_stdout = str(path) == "-"
-        self._aside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         self._writer: _Writer | None = None
+        self._stack = ExitStack()
 
     def __enter__(self) -> "RowFile":
         if self._to_stdout:
             self._writer = _Lines(sys.stdout.buffer, closes=False)
+            self._stack.callback(self._writer.close)
             return self
         try:
-            self._writer = self._open()
+            with ExitStack() as stack:
+                self._writer = self._open(stack.enter_context(written_whole(self._path)))
+                self._stack = stack.pop_all()
         except OSError as error:
             raise self._fault(error) from error
+        self._stack.callback(self._writer.close)
         return self
 
     def write(self, row: Mapping[str, Any]) -> None:
@@ -85,24 +90,23 @@ class RowFile:
         except OSError as error:
             raise self._fault(error) from error
 
-    def __exit__(self, kind: object, value: object, trace: object) -> None:
-        assert self._writer is not None
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         try:
-            self._writer.close()
-            if not self._to_stdout and kind is None:
-                self._aside.replace(self._path)
+            self._stack.__exit__(kind, value, trace)
         except OSError as error:
             if kind is None:
                 raise self._fault(error) from error
-        finally:
-            if not self._to_stdout:
-                self._aside.unlink(missing_ok=True)
 
-    def _open(self) -> _Writer:
+    def _open(self, path: Path) -> _Writer:
         suffix = self._path.suffix
         if suffix in ARROW_SUFFIXES:
-            return ArrowWriter(self._aside, suffix)
-        return _Lines(cast("IO[bytes]", _OPEN.get(suffix, open)(self._aside, "wb")))
+            return ArrowWriter(path, suffix)
+        return _Lines(cast("IO[bytes]", _OPEN.get(suffix, open)(path, "wb")))
 
     def _fault(self, error: OSError) -> DataError:
         reason = (error.strerror or type(error).__name__).lower()

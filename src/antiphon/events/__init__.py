@@ -41,6 +41,7 @@ from antiphon.events._json import (
     result_to_row,
 )
 from antiphon.events._trajectory import Step, Trajectory, body_of, step_from_row, step_to_row
+from antiphon.events._whole import written_whole
 
 __all__ = [
     "ApprovalEvent",
@@ -79,4 +80,5 @@ __all__ = [
     "result_to_row",
     "step_from_row",
     "step_to_row",
+    "written_whole",
 ]

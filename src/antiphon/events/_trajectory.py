@@ -7,7 +7,6 @@ the run began.
 """
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,6 +26,7 @@ from antiphon.events._json import (
     usage_from_row,
     usage_to_row,
 )
+from antiphon.events._whole import written_whole
 from antiphon.messages import (
     Completion,
     Conversation,
@@ -525,10 +525,8 @@ def _load(path: Path) -> Trajectory:
 
 
 def _save(text: str, path: Path) -> None:
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        beside.write_text(text + "\n", encoding="utf-8")
-        beside.replace(path)
+        with written_whole(path) as beside:
+            beside.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise DataError(f"cannot be written: {error.strerror}", path=path) from error

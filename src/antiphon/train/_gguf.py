@@ -7,7 +7,6 @@ gguf's own map.  Source: llama.cpp ``convert_lora_to_gguf.py`` and ``LlamaModel.
 """
 
 import json
-import os
 import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from typing import Any, cast
 
 from antiphon.encode._numpy import np
 from antiphon.errors import DataError, UsageError, clip
+from antiphon.events import written_whole
 from antiphon.train._libraries import library
 from antiphon.train._model import BASE_CONFIG
 
@@ -133,7 +133,7 @@ def write_adapter(
     """
     gguf = library("gguf", what="writing GGUF")
     tensors = _tensors(matrices, architecture, gguf)
-    with written_whole(out) as aside:
+    with gguf_file(out) as aside:
         writer = gguf.GGUFWriter(str(aside), architecture.name)
         try:
             writer.add_type(gguf.GGUFType.ADAPTER)
@@ -153,21 +153,18 @@ def write_adapter(
 
 
 @contextmanager
-def written_whole(out: Path) -> Generator[Path]:
-    """A path beside a file to write to, which becomes the file if nothing is raised.
+def gguf_file(out: Path) -> Generator[Path]:
+    """Where to write a GGUF file; see `written_whole`.
 
     Raises:
         DataError: The file cannot be written.
     """
-    aside = out.with_name(f".{out.name}.{os.getpid()}")
     try:
-        yield aside
-        aside.replace(out)
+        with written_whole(out) as aside:
+            yield aside
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise DataError(f"cannot be written: {reason}", path=out) from error
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 def permute(rows: Any, n_heads: int) -> Any:

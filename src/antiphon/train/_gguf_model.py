@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 from antiphon.encode._load import gguf_pre_tokenizer
 from antiphon.encode._numpy import np
 from antiphon.errors import DataError, UsageError, clip
-from antiphon.train._gguf import PERMUTED, Architecture, permute, read_json, written_whole
+from antiphon.train._gguf import PERMUTED, Architecture, gguf_file, permute, read_json
 from antiphon.train._libraries import library
 
 GgufType = Literal["float32", "float16", "bfloat16", "q8_0"]
@@ -60,7 +60,7 @@ def export_model(
     config = library("transformers").AutoConfig.from_pretrained(str(directory)).to_dict()
     architecture = _architecture(config)
     weights = _Weights(files, architecture, gguf, type)
-    with written_whole(out) as aside:
+    with gguf_file(out) as aside:
         writer = gguf.GGUFWriter(str(aside), architecture.name)
         try:
             writer.add_type(gguf.GGUFType.MODEL)
