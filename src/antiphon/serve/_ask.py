@@ -139,9 +139,7 @@ def image(source: str, place: str) -> ImagePart:
     Raises:
         Refusal: It is something else.
     """
-    if not _IMAGE.match(source):
-        raise bad(f"{place} must be a data URI of an image or an http(s) address", place)
-    return ImagePart(source)
+    return ImagePart(_shown(source, place, _IMAGE, "an image"))
 
 
 def audio(source: str, place: str) -> AudioPart:
@@ -150,9 +148,7 @@ def audio(source: str, place: str) -> AudioPart:
     Raises:
         Refusal: It is something else.
     """
-    if not _AUDIO.match(source):
-        raise bad(f"{place} must be a data URI of a sound or an http(s) address", place)
-    return AudioPart(source)
+    return AudioPart(_shown(source, place, _AUDIO, "a sound"))
 
 
 def video(source: str, place: str) -> VideoPart:
@@ -161,9 +157,13 @@ def video(source: str, place: str) -> VideoPart:
     Raises:
         Refusal: It is something else.
     """
-    if not _VIDEO.match(source):
-        raise bad(f"{place} must be a data URI of a film or an http(s) address", place)
-    return VideoPart(source)
+    return VideoPart(_shown(source, place, _VIDEO, "a film"))
+
+
+def _shown(source: str, place: str, pattern: re.Pattern[str], what: str) -> str:
+    if not pattern.match(source):
+        raise bad(f"{place} must be a data URI of {what} or an http(s) address", place)
+    return source
 
 
 def sampling(fields: Fields, settings: ModelSettings) -> ModelSettings:

@@ -6,7 +6,6 @@ that was logged) and ``model/`` (weights or adapter, tokenizer, ``antiphon.json`
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from typing import Any, cast
 
 from antiphon.encode import EncodedRow, make_directory, pack
 from antiphon.errors import DataError, UsageError, clip
+from antiphon.events import written_whole
 from antiphon.formats import Format, Kept, keep_history_in
 from antiphon.train._collate import Collator, is_packed
 from antiphon.train._held_out import HeldOutRow, measure
@@ -268,10 +268,9 @@ def _digest(rows: Sequence[EncodedRow]) -> str:
 
 
 def _write(path: Path, value: object) -> None:
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        aside.write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n", "utf-8")
-        aside.replace(path)
+        with written_whole(path) as aside:
+            aside.write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n", "utf-8")
     except OSError as error:
         reason = (error.strerror or "").lower()
         raise DataError(f"cannot be written: {reason}", path=path) from error
