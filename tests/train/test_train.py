@@ -67,6 +67,24 @@ def test_a_run_that_was_stopped_ends_with_the_weights_of_one_that_was_not(
     assert all(torch.equal(whole[key], resumed[key]) for key in whole)
 
 
+def test_a_run_begins_with_the_adapter_of_an_earlier_one(
+    base: Path, rows: list[EncodedRow], tmp_path: Path
+) -> None:
+    pytest.importorskip("peft")
+    first = train(settings(base, tmp_path / "first", lora_rank=4), rows)
+    again = {"lora_rank": 4, "max_steps": 1, "learning_rate": 0.0, "adapter": first.model}
+
+    second = train(settings(base, tmp_path / "second", **again), rows)
+
+    assert second.history[0]["loss"] < first.history[0]["loss"]
+    kept, begun = weights(tmp_path / "second"), weights(tmp_path / "first")
+    assert all(torch.equal(kept[key], begun[key]) for key in begun)
+    with pytest.raises(UsageError, match="has the rank 4, not 8"):
+        train(settings(base, tmp_path / "third", **again | {"lora_rank": 8}), rows)
+    with pytest.raises(DataError, match="this is no adapter to begin with"):
+        train(settings(base, tmp_path / "fourth", **again | {"adapter": base}), rows)
+
+
 def test_training_lowers_the_loss_of_what_is_trained_and_measures_what_is_held_out(
     base: Path, rows: list[EncodedRow], encoder: Encoder, tmp_path: Path
 ) -> None:
@@ -183,6 +201,7 @@ def test_variants_of_the_format_are_in_the_models_spec(tmp_path: Path) -> None:
     [
         ({"batch_rows": 0}, "batch_rows must be 1 or more, got 0"),
         ({"epochs": 0}, "epochs must be above 0"),
+        ({"adapter": Path("run/model")}, "an adapter to begin with needs lora_rank"),
         ({"trainer": {"learning_rate": 1}}, "'learning_rate' follows from the settings"),
     ],
 )

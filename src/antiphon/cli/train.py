@@ -76,6 +76,9 @@ def add_parser(subparsers: Subparsers) -> None:
     how = parser.add_argument_group("how it is trained")
     usual = TrainSettings("", Path())
     how.add_argument("--lora", type=int, default=0, metavar="RANK", help="train an adapter")
+    how.add_argument(
+        "--adapter", type=Path, metavar="DIR", help="begin with the adapter of an earlier run"
+    )
     how.add_argument("--epochs", type=float, default=usual.epochs, metavar="N")
     how.add_argument("--steps", type=int, metavar="N", help="end after N optimizer steps")
     how.add_argument("--lr", type=float, metavar="X", help="default: 2e-5, with --lora 2e-4")
@@ -163,6 +166,7 @@ def _settings(args: argparse.Namespace) -> TrainSettings:
         model=args.model,
         out=args.out,
         lora_rank=args.lora,
+        adapter=args.adapter,
         epochs=args.epochs,
         max_steps=args.steps,
         learning_rate=args.lr,

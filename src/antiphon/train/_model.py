@@ -55,7 +55,7 @@ def source_of(spec: str) -> str:
 
 
 def load_model(settings: TrainSettings) -> Any:
-    """The model to train, with a fresh adapter where one is asked for.
+    """The model to train, with an adapter where one is asked for.
 
     Raises:
         UsageError: The spec names a model that cannot be trained.
@@ -93,6 +93,8 @@ def _with_adapter(model: Any, settings: TrainSettings) -> Any:
     peft = library("peft")
     if settings.gradient_checkpointing:
         model.enable_input_require_grads()
+    if settings.adapter is not None:
+        return _with_earlier(peft, model, settings.adapter, settings.lora_rank)
     lora = peft.LoraConfig(
         r=settings.lora_rank,
         lora_alpha=settings.alpha,
@@ -100,6 +102,20 @@ def _with_adapter(model: Any, settings: TrainSettings) -> Any:
         task_type="CAUSAL_LM",
     )
     return peft.get_peft_model(model, lora)
+
+
+def _with_earlier(peft: Any, model: Any, adapter: Path, rank: int) -> Any:
+    try:
+        known: int = peft.LoraConfig.from_pretrained(str(adapter)).r
+        begun = peft.PeftModel.from_pretrained(model, str(adapter), is_trainable=True)
+    except (OSError, ValueError, RuntimeError, library("safetensors").SafetensorError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise DataError(
+            f"this is no adapter to begin with: {clip(reason, 200)}", path=adapter
+        ) from error
+    if known != rank:
+        raise UsageError(f"the adapter in {adapter} has the rank {known}, not {rank}")
+    return begun
 
 
 def check_vocabulary(model: Any, rows: Sequence[EncodedRow]) -> None:

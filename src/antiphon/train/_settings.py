@@ -22,6 +22,8 @@ class TrainSettings:
     """The rank of an adapter on every linear layer; 0 trains the whole model."""
     lora_alpha: float | None = None
     """What the adapter is scaled by, over its rank; twice the rank by default."""
+    adapter: Path | None = None
+    """What to begin the adapter with: the ``model`` of an earlier run; a new one by default."""
     epochs: float = 1.0
     """How often each row is seen."""
     max_steps: int | None = None
@@ -57,6 +59,8 @@ class TrainSettings:
                 raise UsageError(f"{name} must be 1 or more, got {getattr(self, name)}")
         if self.lora_rank < 0:
             raise UsageError(f"lora_rank must be 0 or more, got {self.lora_rank}")
+        if self.adapter is not None and not self.lora_rank:
+            raise UsageError("an adapter to begin with needs lora_rank, the rank that it has")
         if self.epochs <= 0 and self.max_steps is None:
             raise UsageError(f"epochs must be above 0, got {self.epochs:g}")
         own = sorted(set(self.trainer) & _OWN)
@@ -81,6 +85,8 @@ class TrainSettings:
     def describe(self) -> dict[str, Any]:
         """What decides the result, as JSON."""
         row = asdict(self) | {"trainer": dict(self.trainer)}
+        if row.pop("adapter") is not None:
+            row["adapter"] = str(self.adapter)
         for beside in ("out", "log_steps", "save_steps", "eval_steps"):
             del row[beside]
         return row

@@ -17,6 +17,7 @@ from antiphon.encode import EncodedRow, make_directory, pack
 from antiphon.errors import DataError, UsageError, clip
 from antiphon.events import written_whole
 from antiphon.formats import Format, Kept, keep_history_in
+from antiphon.train._adapter import add_in_place
 from antiphon.train._collate import Collator, is_packed
 from antiphon.train._held_out import HeldOutRow, measure
 from antiphon.train._libraries import library
@@ -117,6 +118,8 @@ def train(
         callbacks=[_callback(settings, progress)],
     )
     trainer.remove_callback(library("transformers").PrinterCallback)
+    if settings.lora_rank and _whole_on_a_cpu(trainer):
+        add_in_place(model)
     last = _last_checkpoint(settings.out)
     out = settings.out / "model"
     with _named(settings.out):
@@ -142,6 +145,13 @@ def train(
             write_serving(out, format, base=source_of(settings.model), adapter=settings.lora_rank)
         _write(settings.out / "history.json", report.history)
     return report
+
+
+def _whole_on_a_cpu(trainer: Any) -> bool:
+    """Whether each process holds the model as it is, and computes in its numbers."""
+    spread = trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled
+    mixed = trainer.args.bf16 or trainer.args.fp16
+    return trainer.args.device.type == "cpu" and not spread and not mixed
 
 
 def _arguments(settings: TrainSettings, *, has_held_out: bool) -> Any:
