@@ -81,7 +81,13 @@ GOOD: dict[str, dict[str, Any]] = {
     "/v1/responses": {
         "model": "m",
         "input": [
-            {"role": "user", "content": [{"type": "input_image", "image_url": IMAGE}]},
+            {
+                "role": "user",
+                "content": [
+                    {"type": "input_image", "image_url": IMAGE},
+                    {"type": "input_audio", "input_audio": {"data": "UklG", "format": "wav"}},
+                ],
+            },
             {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "x"}]},
             {"type": "function_call", "call_id": "a", "name": "add", "arguments": "{}"},
             {"type": "function_call_output", "call_id": "a", "output": "3"},

@@ -448,6 +448,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         ),
         "messages[0].content[0].input_audio.format",
     ),
+    "a sound that is not there": (
+        bad(messages=[{"role": "user", "content": [{"type": "input_audio"}]}]),
+        "messages[0].content[0].input_audio",
+    ),
     "no model": ({"messages": ASK["messages"]}, "model"),
     "temperature text": (bad(temperature="hot"), "temperature"),
     "temperature high": (bad(temperature=3), "temperature"),

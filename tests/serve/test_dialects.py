@@ -4,9 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+import pytest
+
 from antiphon.errors import ModelConnectionError
 from antiphon.formats import get_format
 from antiphon.messages import (
+    AudioPart,
     Completion,
     Conversation,
     ImagePart,
@@ -19,7 +22,12 @@ from antiphon.messages import (
     Usage,
 )
 from antiphon.models import ModelOutput, ModelSettings, ScriptedModel, load_model
+from antiphon.models._raw import RawModel
 from antiphon.serve import Served
+from antiphon.serve._answer import Answer, Segment
+from antiphon.serve._ask import Limits
+from antiphon.serve._refusal import Refusal
+from antiphon.serve._responses import KeptResponses, ResponsesServing
 from models.loopback import Loopback, Reply, Request, body
 from serve.serving import ADD, Client, Got, asked, serving
 
@@ -209,6 +217,80 @@ def test_items_of_a_turn_are_one_message() -> None:
     assert assistant.tool_calls == (ToolCall("add", {"a": 1}, "a"),)
     assert assistant.invalid_tool_calls[0].raw == '{"a"'
     assert (tool.name, tool.tool_call_id, tool.text) == ("add", "a", "3")
+
+
+def heard(format: Any = "wav", data: Any = "UklG") -> list[Any]:
+    """An item that asks about a sound."""
+    sound = {"type": "input_audio", "input_audio": {"data": data, "format": format}}
+    return [{"role": "user", "content": [{"type": "input_text", "text": "Who?"}, sound]}]
+
+
+def test_a_sound_reaches_the_model_in_a_message_and_as_what_a_tool_gave() -> None:
+    model = ScriptedModel(["ok"])
+    call = {"type": "function_call", "call_id": "a", "name": "add", "arguments": "{}"}
+    output = heard("mp3", "AAAA")[0]["content"]
+    gave = {"type": "function_call_output", "call_id": "a", "output": output}
+
+    got = asked(
+        lambda client: client.post("/v1/responses", RESPONSES | {"input": [*heard(), call, gave]}),
+        model=model,
+    )
+
+    user, _, tool = model.conversations[0].messages
+    assert got.status == 200
+    assert user.parts == (TextPart("Who?"), AudioPart("data:audio/wav;base64,UklG"))
+    assert tool.parts == (TextPart("Who?"), AudioPart("data:audio/mp3;base64,AAAA"))
+
+
+@pytest.mark.parametrize(
+    ("items", "place"),
+    [
+        (heard("../x"), "input[0].content[1].input_audio.format"),
+        (heard(None), "input[0].content[1].input_audio.format"),
+        (heard(data=5), "input[0].content[1].input_audio.data"),
+        (
+            [{"role": "user", "content": [{"type": "input_audio"}]}],
+            "input[0].content[0].input_audio",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_sound_is_said_with_its_place(items: list[Any], place: str) -> None:
+    got = asked(lambda client: client.post("/v1/responses", RESPONSES | {"input": items}))
+
+    assert (got.status, got.json["error"]["param"]) == (400, place)
+
+
+def test_a_sound_that_a_family_cannot_hear_is_the_askers_mistake() -> None:
+    model = RawModel(
+        "m", get_format("qwen3"), base_url="http://127.0.0.1:9/v1", model="m", kind="vllm"
+    )
+
+    got = asked(
+        lambda client: client.post("/v1/responses", RESPONSES | {"input": heard()}), model=model
+    )
+
+    assert got.status == 400
+    assert "qwen3: message 0: audio cannot be shown" in got.json["error"]["message"]
+
+
+def test_what_a_kept_response_was_shown_counts_as_its_characters() -> None:
+    kept = KeptResponses(9, most_chars=1000)
+    serving = ResponsesServing(kept, "alice")
+    answer = Answer((Segment("text", "It is."),), Completion(Message.assistant("It is."), "stop"))
+
+    def keep(data: str) -> str:
+        ask = serving.read(RESPONSES | {"input": heard(data=data)}, Limits())
+        serving.whole(ask, [answer])
+        return ask.id
+
+    first, second = keep("A" * 400), keep("A" * 400)
+    assert (kept.get(first, "alice").owner, kept.get(second, "alice").owner) == ("alice", "alice")
+    third = keep("A" * 800)
+
+    assert kept.get(third, "alice").n_chars > 800
+    for gone in (first, second):
+        with pytest.raises(Refusal, match="there is no response"):
+            kept.get(gone, "alice")
 
 
 KEYS = ("key-of-alice", "key-of-bob")

@@ -151,6 +151,19 @@ def audio(source: str, place: str) -> AudioPart:
     return AudioPart(_shown(source, place, _AUDIO, "a sound"))
 
 
+def input_audio(part: Fields) -> AudioPart:
+    """A sound as a part of OpenAI's APIs holds its data.
+
+    Raises:
+        Refusal: Its data or its format is missing, or the format is none.
+    """
+    heard = part.object("input_audio")
+    if heard is None:
+        raise part.refuse("input_audio", "an object with data and format")
+    source = f"data:audio/{heard.text('format')};base64,{heard.text('data')}"
+    return audio(source, heard.name("format"))
+
+
 def video(source: str, place: str) -> VideoPart:
     """A film that a client may show, as `image`.
 

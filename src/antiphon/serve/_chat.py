@@ -43,6 +43,7 @@ from antiphon.serve._ask import (
     Limits,
     audio,
     image,
+    input_audio,
     openai_tools,
     sampling,
     video,
@@ -194,9 +195,8 @@ def _content(fields: Fields, *, media: bool) -> tuple[Part, ...]:
                 address = part.object(kind)
                 source = part.text(kind) if address is None else address.text("url")
                 parts.append(_READERS[kind](source, part.name(kind)))
-            case "input_audio" if media and (heard := part.object("input_audio")):
-                source = f"data:audio/{heard.text('format')};base64,{heard.text('data')}"
-                parts.append(audio(source, heard.name("format")))
+            case "input_audio" if media:
+                parts.append(input_audio(part))
             case _:
                 known = "text, image_url, input_audio, audio_url or video_url"
                 raise part.refuse("type", known if media else "text")

@@ -24,7 +24,16 @@ from antiphon.messages import (
 )
 from antiphon.models import ModelSettings
 from antiphon.serve._answer import Answer
-from antiphon.serve._ask import MAX_TOKENS, MAX_TOP, Ask, Limits, image, openai_tools, sampling
+from antiphon.serve._ask import (
+    MAX_TOKENS,
+    MAX_TOP,
+    Ask,
+    Limits,
+    image,
+    input_audio,
+    openai_tools,
+    sampling,
+)
 from antiphon.serve._fields import Fields
 from antiphon.serve._openai import answer_schema, assistant, call_of, openai_error, tool_choice
 from antiphon.serve._refusal import Refusal, bad
@@ -282,8 +291,10 @@ def _parts(fields: Fields, key: str) -> tuple[Part, ...]:
                 parts.append(TextPart(part.text("refusal")))
             case "input_image":
                 parts.append(image(part.text("image_url"), part.name("image_url")))
+            case "input_audio":
+                parts.append(input_audio(part))
             case _:
-                raise part.refuse("type", "input_text, output_text or input_image")
+                raise part.refuse("type", "input_text, output_text, input_image or input_audio")
     return tuple(parts)
 
 
@@ -300,5 +311,5 @@ def _message_of(answer: Answer) -> Message:
 
 def _n_chars(message: Message) -> int:
     calls = sum(len(dump_json(call.arguments)) for call in message.tool_calls)
-    images = sum(len(part.source) for part in message.images)
-    return len(message.text) + len(message.reasoning) + calls + images
+    media = sum(len(part.source) for part in message.media)
+    return len(message.text) + len(message.reasoning) + calls + media
