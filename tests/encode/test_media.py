@@ -506,6 +506,16 @@ def test_a_directory_says_what_its_model_sees_and_hears(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+def test_a_directory_of_a_model_that_only_hears_says_so(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {
+        "processor_class": "Qwen2AudioProcessor",
+        "feature_extractor": {"feature_extractor_type": "WhisperFeatureExtractor"},
+    }
+    (tmp_path / "processor_config.json").write_text(json.dumps(settings), "utf-8")
+
+    assert load_vision(str(tmp_path)) == VISIONS["qwen2_audio"]
+
+
 def test_a_job_tells_one_models_films_from_anothers() -> None:
     def described(name: str) -> Any:
         job = EncodeJob(

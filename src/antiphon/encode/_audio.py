@@ -47,10 +47,7 @@ class AudioRule:
         n_samples, rate = audio_length(part.source, root=root)
         n_heard = math.ceil(n_samples * (self.rate / rate))
         if self.max_frames is not None and n_heard > self.max_frames * self.hop:
-            raise EncodeError(
-                f"audio {shown} is {n_samples / rate:.1f} s long, and the model hears "
-                f"{self.max_frames * self.hop / self.rate:.0f} s at most; cut it"
-            )
+            raise too_long(shown, n_samples / rate, self.max_frames * self.hop / self.rate)
         n_tokens = self.n_tokens_of(n_heard)
         if n_tokens < 1:
             raise EncodeError(f"audio {shown} is too short to be heard: {n_samples} samples")
@@ -69,6 +66,13 @@ class AudioRule:
             return whole * 13 + rest
         frames = math.ceil(n_samples / self.hop)
         return ((frames - 1) // 2 + 1 - 2) // 2 + 1
+
+
+def too_long(shown: str, seconds: float, most: float) -> EncodeError:
+    """The refusal of a sound whose end would be cut off in silence."""
+    return EncodeError(
+        f"audio {shown} is {seconds:.1f} s long, and the model hears {most:.0f} s at most; cut it"
+    )
 
 
 def audio_length(source: str, *, root: Path = Path()) -> tuple[int, int]:

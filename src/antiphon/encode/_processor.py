@@ -1,32 +1,33 @@
 """Models that see and hear by name or directory; where need be, their own processor is asked.
 
-The arithmetic of some families is written down in `_senses.py`.  Others' processors say how many
-placeholders an image, a sound or a film of a size becomes; none is decoded.  A family that writes
-more than placeholders (marks between an image's rows, for example) is refused, since its tokens
-would be others.  Needs the extra ``hf``; files are looked at as in `_images.py`, `_audio.py` and
-`_videos.py`.
+The arithmetic of some families is written down in `_senses.py`.  Others' processors are asked what
+they write for an image, a sound or a film of a size (`_asking.py`); none is decoded.  Needs the
+extra ``hf``; files are looked at as in `_images.py`, `_audio.py` and `_videos.py`.
 """
 
-import importlib
-import inspect
 import json
 import math
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from antiphon.encode._audio import AudioRule, audio_length
+from antiphon.encode._asking import (
+    Seen,
+    load_processor,
+    longest,
+    pad_of,
+    placeholder,
+    sampled,
+    written,
+)
+from antiphon.encode._audio import AudioRule, audio_length, too_long
 from antiphon.encode._images import image_size
 from antiphon.encode._media import Expansion, find, no_sense
 from antiphon.encode._senses import VISIONS, PatchVision
-from antiphon.encode._streams import packets
+from antiphon.encode._streams import Stream, packets
 from antiphon.encode._videos import VideoRule, film_of_frames
-from antiphon.errors import EncodeError, MissingExtraError, UnknownNameError, clip
+from antiphon.errors import EncodeError, UnknownNameError, clip
 from antiphon.messages import AudioPart, ImagePart, MediaPart, VideoPart
-
-_TRIED = 64
-"""Pixels along the sides of the image that is tried."""
 
 
 def load_vision(name: str) -> "PatchVision | ProcessorVision":
@@ -41,18 +42,20 @@ def load_vision(name: str) -> "PatchVision | ProcessorVision":
         return VISIONS[name]
     directory = Path(name)
     given = _settings(directory, "preprocessor_config.json", "image_processor")
-    if given is None:
+    heard = _settings(directory, "preprocessor_config.json", "feature_extractor")
+    if given is None and heard is None:
         raise UnknownNameError(
             f"no vision model named {clip(name)}; known: {', '.join(VISIONS)}, or a "
             "directory with preprocessor_config.json or processor_config.json"
         )
+    given, heard = given or {}, heard or {}
     kind = str(given.get("image_processor_type", ""))
     made_for = _processor_class(directory)
     if made_for not in _RULES and not kind.startswith(_PATCHED):
-        _load(name)
+        load_processor(name)
+        pad_of(name, "image")  # so that one that cannot be asked is told at once
         return ProcessorVision(name)
     films = _settings(directory, "video_preprocessor_config.json", "video_processor")
-    heard = _settings(directory, "preprocessor_config.json", "feature_extractor")
     timed = str((films or {}).get("video_processor_type")) == "Qwen3VLVideoProcessor"
     usual = VISIONS[_RULES.get(made_for, "qwen3_vl" if timed else "qwen2_vl")]
     return replace(
@@ -60,7 +63,7 @@ def load_vision(name: str) -> "PatchVision | ProcessorVision":
         # Where a model says nothing of films apart, its limits for images are not those of films:
         # transformers takes them so, qwen-vl-utils, which the models were trained with, does not.
         video=usual.video and _films_of(usual.video, films or {}, given),
-        audio=usual.audio and _sounds_of(usual.audio, heard or {}),
+        audio=usual.audio and _sounds_of(usual.audio, heard),
     )
 
 
@@ -160,14 +163,14 @@ class ProcessorVision:
 
     @property
     def pad(self) -> str:
-        """The mark that stands once for each of an image's tokens.
+        """The mark that stands once for each of an image's tokens; empty where none can be shown.
 
         Raises:
-            EncodeError: The processor is of a kind that is not known here.
+            EncodeError: The processor is of a kind that cannot be asked.
             UnknownNameError: There is no processor there.
             MissingExtraError: transformers is not installed.
         """
-        return _token(_load(self.directory), "image")
+        return pad_of(self.directory, "image")
 
     def n_tokens(self, image: ImagePart) -> int:
         """How many tokens an image is.
@@ -175,133 +178,53 @@ class ProcessorVision:
         Raises:
             EncodeError: The image is missing, damaged or too large, or none can be shown.
         """
-        size = image_size(image.source, root=self.root)
-        return _counted(self.directory, "image", (size[1], size[0]), image)
+        shown = self.expand(image)
+        return sum(n for mark, n in shown.pieces if mark == shown.pad)
 
     def expand(self, part: MediaPart) -> Expansion:
         """What stands in the place of a part's placeholder.
 
         Raises:
-            EncodeError: It is missing, damaged or too long, or the model has no sense for it.
+            EncodeError: It is missing, damaged, too short or too long, or the model has no sense
+                for it.
             MissingExtraError: PyAV is needed to look at it, and not installed.
         """
+        pad = pad_of(self.directory, part.kind)
+        if not pad:
+            raise no_sense(part)
+        shown = f"{part.kind} {clip(part.source, 80)}"
         match part:
-            case ImagePart():
-                kind, n = "image", self.n_tokens(part)
+            case ImagePart(source):
+                width, height = image_size(source, root=self.root)
+                pieces = written(self.directory, "image", (height, width), shown)
             case AudioPart(source):
-                n_samples, rate = audio_length(source, root=self.root)
-                n_heard = math.ceil(n_samples * (_rate(self.directory, part) / rate))
-                kind, n = "audio", _counted(self.directory, "audio", n_heard, part)
+                pieces = written(self.directory, "audio", (self._n_heard(source),), shown)
             case VideoPart(source):
-                kind, n = "video", _counted(self.directory, "video", self._film(source, part), part)
-        pad = _token(_load(self.directory), kind)
-        return Expansion((pad,), pad, ((pad, n),))
+                film, seen = self._film(source, shown)
+                size = (len(seen.frames), film.height, film.width)
+                pieces = written(self.directory, "video", size, shown, seen)
+        if not any(n and mark == pad for mark, n in pieces):
+            raise EncodeError(f"{shown} is too small to be a token")
+        return Expansion((placeholder(self.directory, part.kind),), pad, pieces)
 
-    def _film(self, source: str | tuple[str, ...], part: VideoPart) -> tuple[int, int, int]:
-        """How many pictures of a film are looked at, their height and their width."""
+    def _n_heard(self, source: str) -> int:
+        """How many samples of a sound there are at the model's rate."""
+        n_samples, rate = audio_length(source, root=self.root)
+        heard_rate = int(load_processor(self.directory).feature_extractor.sampling_rate)
+        n_heard = math.ceil(n_samples * (heard_rate / rate))
+        most = longest(self.directory)
+        if most is not None and n_heard > most:
+            raise too_long(clip(source, 80), n_samples / rate, most / heard_rate)
+        return n_heard
+
+    def _film(self, source: str | tuple[str, ...], shown: str) -> tuple[Stream, Seen]:
+        """A film, and which of its frames are looked at."""
         if isinstance(source, tuple):
             film = film_of_frames(source, self.root, 24.0)
-            return film.n_frames, film.height, film.width
+            return film, Seen(tuple(range(film.n_frames)), film.fps, film.n_frames)
         film = packets(find(source, self.root, "video"), "video", clip(source, 80))
-        looks = getattr(_load(self.directory), "video_processor", None)
-        if looks is None:
-            raise no_sense(part)
-        metadata: Any = importlib.import_module("transformers.video_utils").VideoMetadata(
-            total_num_frames=film.n_frames,
-            fps=film.fps,
-            duration=film.n_frames / film.fps,
-            height=film.height,
-            width=film.width,
-        )
-        n = film.n_frames
-        if looks.do_sample_frames:
-            n = len(looks.sample_frames(metadata, fps=looks.fps, num_frames=looks.num_frames))
-        return n, film.height, film.width
+        return film, sampled(self.directory, film, shown)
 
     def within(self, root: Path) -> "ProcessorVision":
         """The same, with paths relative to a directory."""
         return replace(self, root=root)
-
-
-_SIZES = {"image": "image_sizes", "audio": "audio_lengths", "video": "video_sizes"}
-"""The argument of a processor that takes the sizes of a kind."""
-
-
-def _counted(directory: str, kind: str, size: Any, part: MediaPart) -> int:
-    processor = _load(directory)
-    if not _has_sense(directory, kind):
-        raise no_sense(part)
-    found = processor._get_num_multimodal_tokens(**{_SIZES[kind]: [size]})
-    return int(found[f"num_{kind}_tokens"][0])
-
-
-def _rate(directory: str, part: AudioPart) -> int:
-    hears = getattr(_load(directory), "feature_extractor", None)
-    if hears is None:
-        raise no_sense(part)
-    return int(hears.sampling_rate)
-
-
-@cache
-def _has_sense(directory: str, kind: str) -> bool:
-    """Whether a processor counts a kind, and writes as many placeholders as it counts."""
-    processor = _load(directory)
-    counts = processor._get_num_multimodal_tokens
-    if _SIZES[kind] not in inspect.signature(counts).parameters or not _token(processor, kind):
-        return False
-    _try(processor, kind)
-    return True
-
-
-@cache
-def _load(directory: str) -> Any:
-    try:
-        transformers: Any = importlib.import_module("transformers")
-    except ImportError as error:
-        raise MissingExtraError("asking a model's processor", "hf") from error
-    try:
-        processor = transformers.AutoProcessor.from_pretrained(directory, local_files_only=True)
-    except (OSError, ValueError, ImportError) as error:
-        raise UnknownNameError(
-            f"no processor in {clip(directory)}: {str(error).splitlines()[0]}"
-        ) from error
-    kinds = [kind for kind in _SIZES if _token(processor, kind)]
-    if not hasattr(processor, "_get_num_multimodal_tokens") or not kinds:
-        raise EncodeError(
-            f"the processor {type(processor).__name__} does not say how many tokens an image is"
-        )
-    if "image" in kinds:
-        _try(processor, "image")
-    return processor
-
-
-def _token(processor: Any, kind: str) -> str:
-    return str(getattr(processor, f"{kind}_token", "") or "")
-
-
-def _try(processor: Any, kind: str) -> None:
-    """Hold an image's, a sound's or a film's tokens against what was counted."""
-    numpy: Any = importlib.import_module("numpy")
-    picture = numpy.full((_TRIED, _TRIED, 3), 128, dtype="uint8")
-    shown: dict[str, Any]
-    match kind:
-        case "image":
-            size, shown = (_TRIED, _TRIED), {"images": [picture]}
-        case "audio":
-            rate = int(processor.feature_extractor.sampling_rate)
-            size, shown = rate, {"audio": [numpy.zeros(rate, dtype="float32")]}
-        case _:
-            size = (4, _TRIED, _TRIED)
-            shown = {"videos": [numpy.stack([picture] * 4)], "do_sample_frames": False}
-    token = _token(processor, kind)
-    ids = processor(text=[token], **shown)["input_ids"][0]
-    pad = processor.tokenizer.convert_tokens_to_ids(token)
-    plain = processor.tokenizer(token)["input_ids"]
-    found = processor._get_num_multimodal_tokens(**{_SIZES[kind]: [size]})
-    n = int(found[f"num_{kind}_tokens"][0])
-    expected = [i for known in plain for i in ([pad] * n if known == pad else [known])]
-    if list(ids) != expected:
-        raise EncodeError(
-            f"the processor {type(processor).__name__} writes more than {token!r} for one {kind}, "
-            "which is not known here"
-        )

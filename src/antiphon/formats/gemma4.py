@@ -77,7 +77,7 @@ class Gemma4(Family):
     specials = frozenset(
         {
             *("<bos>", "<|turn>", "<turn|>", "<|tool>", "<tool|>", "<|think|>", "<|image|>"),
-            *("<|audio|>", "<|video|>"),
+            *("<|audio|>", "<|video|>", "<|image>", "<image|>", "<|audio>", "<audio|>"),
             *(gemma.CALL, gemma.CALL_END, gemma.RESULT, gemma.RESULT_END, gemma.QUOTE),
             *("<|channel>", _THOUGHT_END),
         }

@@ -1,0 +1,281 @@
+"""What transformers' own processors write is what is encoded, without being shown the files."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import tokenizers
+from tokenizers import decoders, models, pre_tokenizers, trainers
+
+from antiphon.encode import Encoder, ProcessorVision, load_tokenizer, load_vision
+from antiphon.errors import EncodeError
+from antiphon.formats.gemma4 import FORMAT
+from antiphon.messages import (
+    AudioPart,
+    Conversation,
+    ImagePart,
+    MediaPart,
+    Message,
+    TextPart,
+    VideoPart,
+)
+from encode.test_images import png
+from encode.test_media import LENGTHS, film, wav
+
+pytestmark = [
+    pytest.mark.slow,  # most of it the import of transformers and its processors
+    pytest.mark.filterwarnings("ignore"),  # transformers' own
+]
+
+GEMMA4 = {
+    "image_token": "<|image|>", "boi_token": "<|image>", "eoi_token": "<image|>",
+    "audio_token": "<|audio|>", "boa_token": "<|audio>", "eoa_token": "<audio|>",
+}  # fmt: skip
+GEMMA3N = {
+    "image_token": "<image_soft_token>", "boi_token": "<start_of_image>",
+    "eoi_token": "<end_of_image>", "audio_token": "<audio_soft_token>",
+    "boa_token": "<start_of_audio>", "eoa_token": "<end_of_audio>",
+}  # fmt: skip
+OMNI = {
+    "image_token": "<|IMAGE|>", "video_token": "<|VIDEO|>", "audio_token": "<|AUDIO|>",
+    "vision_bos_token": "<|vision_bos|>", "vision_eos_token": "<|vision_eos|>",
+    "audio_bos_token": "<|audio_bos|>", "audio_eos_token": "<|audio_eos|>",
+}  # fmt: skip
+INTERNVL = {
+    "start_image_token": "<img>", "end_image_token": "</img>",
+    "context_image_token": "<IMG_CONTEXT>", "video_token": "<video>",
+}  # fmt: skip
+PIXTRAL = {"image_token": "[IMG]", "break_token": "[IMG_BREAK]", "end_token": "[IMG_END]"}
+
+
+def vocabulary(transformers: Any, named: dict[str, str]) -> Any:
+    """Byte-level words, Gemma 4's marks, and others by the names that a processor asks for."""
+    engine: Any = tokenizers.Tokenizer(models.BPE())
+    engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    engine.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=300,
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    engine.train_from_iterator(["the ferry to Holm runs today", "00:01 00:02"], trainer)
+    engine.add_special_tokens(sorted(FORMAT.specials | set(named.values())))
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=engine, pad_token="<eos>", extra_special_tokens=named
+    )
+
+
+def gemma4(transformers: Any) -> Any:
+    return transformers.Gemma4Processor(
+        feature_extractor=transformers.Gemma4AudioFeatureExtractor(),
+        image_processor=transformers.Gemma4ImageProcessor(),
+        tokenizer=vocabulary(transformers, GEMMA4),
+        video_processor=transformers.Gemma4VideoProcessor(num_frames=8),
+    )
+
+
+def gemma3n(transformers: Any) -> Any:
+    return transformers.Gemma3nProcessor(
+        feature_extractor=transformers.Gemma3nAudioFeatureExtractor(),
+        image_processor=transformers.SiglipImageProcessor(size={"height": 32, "width": 32}),
+        tokenizer=vocabulary(transformers, GEMMA3N),
+        audio_seq_length=12,
+        image_seq_length=4,
+    )
+
+
+def omni(transformers: Any) -> Any:
+    return transformers.Qwen2_5OmniProcessor(
+        feature_extractor=transformers.WhisperFeatureExtractor(feature_size=4),
+        image_processor=transformers.Qwen2VLImageProcessor(),
+        tokenizer=vocabulary(transformers, OMNI),
+        video_processor=transformers.Qwen2VLVideoProcessor(),
+    )
+
+
+def qwen2_audio(transformers: Any) -> Any:
+    return transformers.Qwen2AudioProcessor(
+        feature_extractor=transformers.WhisperFeatureExtractor(feature_size=4),
+        tokenizer=vocabulary(transformers, {"audio_token": "<|AUDIO|>"}),
+    )
+
+
+def pixtral(transformers: Any) -> Any:
+    return transformers.PixtralProcessor(
+        image_processor=transformers.PixtralImageProcessor(
+            size={"longest_edge": 256}, patch_size={"height": 16, "width": 16}
+        ),
+        tokenizer=vocabulary(transformers, PIXTRAL),
+        patch_size=16,
+        image_token="[IMG]",
+        image_break_token="[IMG_BREAK]",
+        image_end_token="[IMG_END]",
+    )
+
+
+def internvl(transformers: Any) -> Any:
+    return transformers.InternVLProcessor(
+        image_processor=transformers.GotOcr2ImageProcessor(
+            size={"height": 56, "width": 56}, crop_to_patches=True, max_patches=6
+        ),
+        tokenizer=vocabulary(transformers, INTERNVL),
+        video_processor=transformers.InternVLVideoProcessor(size={"height": 56, "width": 56}),
+        image_seq_length=4,
+    )
+
+
+Made = tuple[Any, ProcessorVision]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Callable[[Any], Any]], Made]:
+    """A processor, and it as it is found in its model's directory; each is made once."""
+    pytest.importorskip("torchvision")
+    transformers: Any = pytest.importorskip("transformers", minversion="5.24")
+    known: dict[str, Made] = {}
+
+    def make(maker: Callable[[Any], Any]) -> Made:
+        name = maker.__name__
+        if name not in known:
+            root = tmp_path_factory.mktemp(name)
+            processor = maker(transformers)
+            processor.save_pretrained(root / "model")
+            known[name] = processor, ProcessorVision(str(root / "model"), root=root)
+        return known[name]
+
+    return make
+
+
+Maker = Callable[[Callable[[Any], Any]], Made]
+
+
+def shown(vision: ProcessorVision, part: MediaPart) -> str:
+    """What stands for a part, as text."""
+    return "".join(text * (n or 1) for text, n in vision.expand(part).pieces)
+
+
+def theirs(processor: Any, token: str, **media: Any) -> str:
+    """What a processor writes in the place of a mark."""
+    answer = processor(text=[token], return_text_replacement_offsets=True, **media)
+    return answer["text_replacement_offsets"][0][0]["replacement"]
+
+
+def grey(*size: int) -> Any:
+    numpy: Any = pytest.importorskip("numpy")
+    return numpy.full((*size, 3), 128, dtype="uint8")
+
+
+def silence(n_samples: int) -> Any:
+    numpy: Any = pytest.importorskip("numpy")
+    return numpy.zeros(n_samples, dtype="float32")
+
+
+SIZES = [(64, 48), (8, 30), (33, 100), (320, 240), (1000, 31), (360, 640), (1280, 720)]
+
+
+@pytest.mark.parametrize("maker", [gemma4, gemma3n, omni, pixtral, internvl])
+def test_every_image_is_what_its_processor_writes(made: Maker, maker: Callable[[Any], Any]) -> None:
+    processor, vision = made(maker)
+
+    for width, height in SIZES:
+        (vision.root / "a.png").write_bytes(png(width, height))
+        ours = shown(vision, ImagePart("a.png"))
+        assert ours == theirs(processor, processor.image_token, images=[grey(height, width)])
+
+
+@pytest.mark.parametrize("maker", [gemma4, gemma3n, omni, qwen2_audio])
+def test_every_sound_is_what_its_processor_writes(made: Maker, maker: Callable[[Any], Any]) -> None:
+    processor, vision = made(maker)
+
+    for n_samples in LENGTHS[7:]:
+        (vision.root / "a.wav").write_bytes(wav(n_samples))
+        ours = shown(vision, AudioPart("a.wav"))
+        assert ours == theirs(processor, processor.audio_token, audio=[silence(n_samples)])
+
+
+@pytest.mark.parametrize(("n_frames", "fps"), [(8, 5), (20, 5), (33, 1), (75, 1), (130, 25)])
+def test_every_film_is_what_gemma_4s_processor_writes(made: Maker, n_frames: int, fps: int) -> None:
+    processor, vision = made(gemma4)
+    utils: Any = pytest.importorskip("transformers.video_utils")
+    film(vision.root / "a.mp4", n_frames, fps, (96, 64))
+
+    ours = shown(vision, VideoPart("a.mp4"))
+
+    known = utils.VideoMetadata(total_num_frames=n_frames, fps=float(fps))
+    videos = {"videos": [grey(n_frames, 64, 96)], "video_metadata": [known]}
+    assert ours == theirs(processor, "<|video|>", **videos)
+    assert ours.count("<|image>") == 8
+
+
+def test_a_conversation_has_the_tokens_of_gemma_4s_processor(made: Maker) -> None:
+    processor, known = made(gemma4)
+    vision = load_vision(known.directory).within(known.root)
+    assert vision == known
+    utils: Any = pytest.importorskip("transformers.video_utils")
+    (vision.root / "a.png").write_bytes(png(320, 240))
+    (vision.root / "a.wav").write_bytes(wav(20_000))
+    film(vision.root / "a.mp4", 20, 5, (96, 64))
+    parts = (
+        TextPart("the ferry"),
+        VideoPart("a.mp4"),
+        TextPart("00:01 or"),
+        AudioPart("a.wav"),
+        ImagePart("a.png"),
+        TextPart("Holm"),
+    )
+    conversation = Conversation((Message("user", parts), Message.assistant("today")))
+    encoder = Encoder(load_tokenizer(known.directory), FORMAT, loss="all", vision=vision)
+
+    example = encoder.encode(conversation)
+
+    answer = processor(
+        text=[FORMAT.render(conversation).text],
+        images=[grey(240, 320)],
+        audio=[silence(20_000)],
+        videos=[grey(20, 64, 96)],
+        video_metadata=[utils.VideoMetadata(total_num_frames=20, fps=5.0)],
+    )
+    assert example.token_ids.tolist() == answer["input_ids"][0]
+    pads = {encoder.tokenizer.mark_id(f"<|{kind}|>") for kind in ("image", "audio", "video")}
+    counted = set(example.token_ids[example.loss_weights > 0].tolist())
+    assert not pads & counted
+    assert encoder.tokenizer.mark_id("<|image>") in counted
+
+
+def test_frames_of_their_own_are_a_film_at_24_a_second(made: Maker) -> None:
+    processor, vision = made(gemma4)
+    (vision.root / "1.png").write_bytes(png(96, 64))
+
+    ours = shown(vision, VideoPart(("1.png",) * 30))
+
+    videos = {"videos": [grey(30, 64, 96)], "do_sample_frames": False}
+    assert ours == theirs(processor, "<|video|>", **videos)
+    assert " 00:01 <|image>" in ours
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        (AudioPart("long.wav"), r"audio 'long\.wav' is 30\.5 s long, and the model hears 30 s"),
+        (AudioPart("short.wav"), r"audio 'short\.wav' is too small to be a token"),
+        (VideoPart("short.mp4"), r"video 'short\.mp4': the processor Gemma4Processor refuses it"),
+        (ImagePart("none.png"), r"image 'none\.png' cannot be read: no such file"),
+    ],
+)
+def test_what_a_processor_cannot_take_is_named(made: Maker, part: MediaPart, said: str) -> None:
+    _, vision = made(gemma4)
+    (vision.root / "long.wav").write_bytes(wav(244_000, 8000))
+    (vision.root / "short.wav").write_bytes(wav(100))
+    film(vision.root / "short.mp4", n_frames=5)
+
+    with pytest.raises(EncodeError, match=said):
+        vision.expand(part)
+
+
+def test_what_a_processor_has_no_mark_for_is_refused(made: Maker) -> None:
+    _, vision = made(qwen2_audio)
+    (vision.root / "a.png").write_bytes(png(64, 48))
+
+    assert vision.pad == ""
+    with pytest.raises(EncodeError, match="how many tokens image is, is not known of this model"):
+        vision.expand(ImagePart("a.png"))
