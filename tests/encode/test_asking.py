@@ -1,5 +1,6 @@
 """What transformers' own processors write is what is encoded, without being shown the files."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -45,6 +46,22 @@ INTERNVL = {
     "start_image_token": "<img>", "end_image_token": "</img>",
     "context_image_token": "<IMG_CONTEXT>", "video_token": "<video>",
 }  # fmt: skip
+GEMMA3 = {name: mark for name, mark in GEMMA3N.items() if "a_token" not in name}
+IDEFICS3 = {
+    "image_token": "<image>", "fake": "<fake_token_around_image>", "global": "<global-img>",
+    **{f"at_{i}": f"<row_{i // 6 + 1}_col_{i % 6 + 1}>" for i in range(36)},
+}  # fmt: skip
+LLAMA4 = {
+    name: f"<|{name}|>"
+    for name in (
+        "image", "image_start", "image_end", "patch", "tile_x_separator", "tile_y_separator",
+    )
+}  # fmt: skip
+GLM4V = {
+    "image_token": "<|image|>", "video_token": "<|video|>", "begin": "<|begin_of_image|>",
+    "end": "<|end_of_image|>", "open": "<|begin_of_video|>", "close": "<|end_of_video|>",
+}  # fmt: skip
+PHI4 = {"image_token": "<|endoftext10|>", "audio_token": "<|endoftext11|>"}
 PIXTRAL = {"image_token": "[IMG]", "break_token": "[IMG_BREAK]", "end_token": "[IMG_END]"}
 
 
@@ -100,6 +117,22 @@ def qwen2_audio(transformers: Any) -> Any:
     )
 
 
+def flamingo(transformers: Any) -> Any:
+    return transformers.AudioFlamingo3Processor(
+        feature_extractor=transformers.WhisperFeatureExtractor(feature_size=4),
+        tokenizer=vocabulary(transformers, {"audio_token": "<sound>"}),
+        max_audio_len=60,
+    )
+
+
+def phi4(transformers: Any) -> Any:
+    return transformers.Phi4MultimodalProcessor(
+        image_processor=transformers.Phi4MultimodalImageProcessor(size={"height": 56, "width": 56}),
+        audio_processor=transformers.Phi4MultimodalFeatureExtractor(),
+        tokenizer=vocabulary(transformers, PHI4),
+    )
+
+
 def pixtral(transformers: Any) -> Any:
     return transformers.PixtralProcessor(
         image_processor=transformers.PixtralImageProcessor(
@@ -121,6 +154,41 @@ def internvl(transformers: Any) -> Any:
         tokenizer=vocabulary(transformers, INTERNVL),
         video_processor=transformers.InternVLVideoProcessor(size={"height": 56, "width": 56}),
         image_seq_length=4,
+    )
+
+
+def gemma3(transformers: Any) -> Any:
+    return transformers.Gemma3Processor(
+        image_processor=transformers.Gemma3ImageProcessor(size={"height": 32, "width": 32}),
+        tokenizer=vocabulary(transformers, GEMMA3),
+        image_seq_length=4,
+    )
+
+
+def idefics3(transformers: Any) -> Any:
+    return transformers.Idefics3Processor(
+        image_processor=transformers.Idefics3ImageProcessor(
+            size={"longest_edge": 128}, max_image_size={"longest_edge": 64}
+        ),
+        tokenizer=vocabulary(transformers, IDEFICS3),
+        image_seq_len=5,
+    )
+
+
+def llama4(transformers: Any) -> Any:
+    return transformers.Llama4Processor(
+        image_processor=transformers.Llama4ImageProcessor(
+            size={"height": 56, "width": 56}, max_patches=4
+        ),
+        tokenizer=vocabulary(transformers, LLAMA4),
+    )
+
+
+def glm4v(transformers: Any) -> Any:
+    return transformers.Glm4vProcessor(
+        image_processor=transformers.Glm4vImageProcessor(),
+        tokenizer=vocabulary(transformers, GLM4V),
+        video_processor=transformers.Glm4vVideoProcessor(),
     )
 
 
@@ -173,7 +241,10 @@ def silence(n_samples: int) -> Any:
 SIZES = [(64, 48), (8, 30), (33, 100), (320, 240), (1000, 31), (360, 640), (1280, 720)]
 
 
-@pytest.mark.parametrize("maker", [gemma4, gemma3n, omni, pixtral, internvl])
+@pytest.mark.parametrize(
+    "maker",
+    [gemma4, gemma3n, gemma3, omni, pixtral, internvl, idefics3, llama4, glm4v, phi4],
+)
 def test_every_image_is_what_its_processor_writes(made: Maker, maker: Callable[[Any], Any]) -> None:
     processor, vision = made(maker)
 
@@ -183,7 +254,7 @@ def test_every_image_is_what_its_processor_writes(made: Maker, maker: Callable[[
         assert ours == theirs(processor, processor.image_token, images=[grey(height, width)])
 
 
-@pytest.mark.parametrize("maker", [gemma4, gemma3n, omni, qwen2_audio])
+@pytest.mark.parametrize("maker", [gemma4, gemma3n, omni, qwen2_audio, flamingo, phi4])
 def test_every_sound_is_what_its_processor_writes(made: Maker, maker: Callable[[Any], Any]) -> None:
     processor, vision = made(maker)
 
@@ -193,18 +264,21 @@ def test_every_sound_is_what_its_processor_writes(made: Maker, maker: Callable[[
         assert ours == theirs(processor, processor.audio_token, audio=[silence(n_samples)])
 
 
+@pytest.mark.parametrize("maker", [gemma4, glm4v])
 @pytest.mark.parametrize(("n_frames", "fps"), [(8, 5), (20, 5), (33, 1), (75, 1), (130, 25)])
-def test_every_film_is_what_gemma_4s_processor_writes(made: Maker, n_frames: int, fps: int) -> None:
-    processor, vision = made(gemma4)
+def test_every_film_is_what_its_processor_writes(
+    made: Maker, maker: Callable[[Any], Any], n_frames: int, fps: int
+) -> None:
+    processor, vision = made(maker)
     utils: Any = pytest.importorskip("transformers.video_utils")
     film(vision.root / "a.mp4", n_frames, fps, (96, 64))
 
     ours = shown(vision, VideoPart("a.mp4"))
 
-    known = utils.VideoMetadata(total_num_frames=n_frames, fps=float(fps))
+    known = utils.VideoMetadata(total_num_frames=n_frames, fps=float(fps), duration=n_frames / fps)
     videos = {"videos": [grey(n_frames, 64, 96)], "video_metadata": [known]}
-    assert ours == theirs(processor, "<|video|>", **videos)
-    assert ours.count("<|image>") == 8
+    assert ours == theirs(processor, processor.video_token, **videos)
+    assert re.search(r"00:0\d <\|image>|<\|begin_of_image\|>", ours)
 
 
 def test_a_conversation_has_the_tokens_of_gemma_4s_processor(made: Maker) -> None:
@@ -270,6 +344,18 @@ def test_what_a_processor_cannot_take_is_named(made: Maker, part: MediaPart, sai
 
     with pytest.raises(EncodeError, match=said):
         vision.expand(part)
+
+
+def test_a_sound_of_several_windows_is_heard_as_long_as_all_of_them(made: Maker) -> None:
+    processor, vision = made(flamingo)
+    for name, seconds in (("a.wav", 45), ("long.wav", 61)):
+        (vision.root / name).write_bytes(wav(seconds * 16_000))
+
+    ours = shown(vision, AudioPart("a.wav"))
+
+    assert ours == theirs(processor, "<sound>", audio=[silence(45 * 16_000)])
+    with pytest.raises(EncodeError, match=r"is 61\.0 s long, and the model hears 60 s at most"):
+        vision.expand(AudioPart("long.wav"))
 
 
 def test_what_a_processor_has_no_mark_for_is_refused(made: Maker) -> None:

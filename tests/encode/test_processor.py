@@ -75,7 +75,9 @@ def test_another_familys_processor_needs_transformers(
 def test_a_processor_says_how_many_tokens_a_film_is(tmp_path: Path, tiny_json: str) -> None:
     pytest.importorskip("torchvision")
     transformers: Any = pytest.importorskip("transformers")
-    marks = ["<|vision_start|>", "<|image_pad|>", "<|video_pad|>", "<|vision_end|>"]
+    marks = {
+        name: f"<|{name}|>" for name in ("vision_start", "image_pad", "video_pad", "vision_end")
+    }
     tokenizer = transformers.PreTrainedTokenizerFast(
         tokenizer_object=tokenizers.Tokenizer.from_str(tiny_json),
         extra_special_tokens=marks,

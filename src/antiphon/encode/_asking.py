@@ -30,7 +30,12 @@ Size: TypeAlias = "tuple[int, ...]"
 Pieces: TypeAlias = "tuple[tuple[str, int], ...]"
 """A mark and how often, or a text and 0."""
 
-_PARTS = {"image": "image_processor", "audio": "feature_extractor", "video": "video_processor"}
+_PARTS = {
+    "image": ("image_processor",),
+    "audio": ("audio_processor", "feature_extractor"),
+    "video": ("video_processor",),
+}
+"""What of a processor looks or listens."""
 _SIZES = {"image": "image_sizes", "audio": "audio_lengths", "video": "video_sizes"}
 """The argument of a processor's count that takes the sizes of a kind."""
 _IMAGES: tuple[Size, ...] = ((64, 64), (160, 640), (640, 160), (1000, 1536), (1536, 1000))
@@ -152,20 +157,34 @@ def sampled(directory: str, film: Stream, shown: str) -> Seen:
         return Seen(tuple(int(i) for i in frames), film.fps, film.n_frames)
 
 
+def rate_of(directory: str) -> int:
+    """How many samples of a sound are heard in a second, by a model that hears."""
+    return int(_part(load_processor(directory), "audio").sampling_rate)
+
+
+@cache
 def longest(directory: str) -> int | None:
     """How many samples of a sound are heard; ``None`` where nothing is cut off."""
     processor = load_processor(directory)
-    hears = processor.feature_extractor
-    known = inspect.signature(type(hears).__call__).parameters
+    known = inspect.signature(type(_part(processor, "audio")).__call__).parameters
     options: dict[str, Any] = {
         name: known[name].default for name in ("truncation", "max_length") if name in known
     }
     if _tells(processor):
         options |= processor._merge_kwargs()["audio_kwargs"]
-    if not options.get("truncation"):
-        return None
-    most = options.get("max_length") or getattr(hears, "n_samples", None)
-    return None if most is None else int(most)
+    most = options.get("max_length") or getattr(_part(processor, "audio"), "n_samples", None)
+    if options.get("truncation") and most:
+        heard, twice = (_n_marks(directory, n) for n in (int(most), 2 * int(most)))
+        if heard == twice:  # and not one window of several
+            return int(most)
+    seconds = getattr(processor, "max_audio_len", None)
+    return None if seconds is None else int(seconds * rate_of(directory))
+
+
+def _n_marks(directory: str, n_samples: int) -> int:
+    pad = pad_of(directory, "audio")
+    pieces = written(directory, "audio", (n_samples,), "a blank audio")
+    return sum(n for mark, n in pieces if mark == pad)
 
 
 @cache
@@ -213,7 +232,12 @@ def _frames(directory: str, pad: str, size: Size, shown: str, seen: Seen) -> Pie
 
 
 def _has(processor: Any, kind: Kind) -> bool:
-    return bool(getattr(processor, _PARTS[kind], None) and getattr(processor, f"{kind}_token", 0))
+    return bool(_part(processor, kind) and getattr(processor, f"{kind}_token", None))
+
+
+def _part(processor: Any, kind: Kind) -> Any:
+    found = (getattr(processor, name, None) for name in _PARTS[kind])
+    return next((part for part in found if part is not None), None)
 
 
 def _tells(processor: Any) -> bool:
@@ -226,7 +250,7 @@ def _trials(processor: Any, kind: Kind) -> tuple[Size, ...]:
         case "image":
             return _IMAGES
         case "audio":
-            return tuple((int(s * processor.feature_extractor.sampling_rate),) for s in _SECONDS)
+            return tuple((int(s * _part(processor, "audio").sampling_rate),) for s in _SECONDS)
         case "video":
             return ((4, *_FRAME), (8, *_FRAME), (4, 160, 96))
 

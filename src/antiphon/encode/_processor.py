@@ -17,6 +17,7 @@ from antiphon.encode._asking import (
     longest,
     pad_of,
     placeholder,
+    rate_of,
     sampled,
     written,
 )
@@ -210,7 +211,7 @@ class ProcessorVision:
     def _n_heard(self, source: str) -> int:
         """How many samples of a sound there are at the model's rate."""
         n_samples, rate = audio_length(source, root=self.root)
-        heard_rate = int(load_processor(self.directory).feature_extractor.sampling_rate)
+        heard_rate = rate_of(self.directory)
         n_heard = math.ceil(n_samples * (heard_rate / rate))
         most = longest(self.directory)
         if most is not None and n_heard > most:
