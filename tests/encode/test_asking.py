@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from antiphon.encode import Encoder, ProcessorVision, load_tokenizer, load_vision
+from antiphon.encode import Encoder, Gemma4Vision, ProcessorVision, load_tokenizer, load_vision
 from antiphon.errors import EncodeError
 from antiphon.formats.gemma4 import FORMAT
 from antiphon.messages import (
@@ -281,10 +282,10 @@ def test_every_film_is_what_its_processor_writes(
     assert re.search(r"00:0\d <\|image>|<\|begin_of_image\|>", ours)
 
 
-def test_a_conversation_has_the_tokens_of_gemma_4s_processor(made: Maker) -> None:
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_a_conversation_has_the_tokens_of_gemma_4s_processor(made: Maker, is_asked: bool) -> None:
     processor, known = made(gemma4)
-    vision = load_vision(known.directory).within(known.root)
-    assert vision == known
+    vision = known if is_asked else load_vision(known.directory).within(known.root)
     utils: Any = pytest.importorskip("transformers.video_utils")
     (vision.root / "a.png").write_bytes(png(320, 240))
     (vision.root / "a.wav").write_bytes(wav(20_000))
@@ -314,6 +315,26 @@ def test_a_conversation_has_the_tokens_of_gemma_4s_processor(made: Maker) -> Non
     counted = set(example.token_ids[example.loss_weights > 0].tolist())
     assert not pads & counted
     assert encoder.tokenizer.mark_id("<|image>") in counted
+
+
+def test_gemma_4s_arithmetic_is_its_processor(made: Maker) -> None:
+    _, asked = made(gemma4)
+    rule = load_vision(asked.directory).within(asked.root)
+    assert rule == Gemma4Vision(n_frames=8, root=asked.root)
+    (asked.root / "1.png").write_bytes(png(500, 333))
+    parts: list[MediaPart] = [VideoPart(("1.png",) * n) for n in (1, 7, 30)]
+    for n_frames, fps in ((8, 5), (75, 1), (130, 25)):
+        parts.append(VideoPart(film(asked.root / f"{n_frames}.mp4", n_frames, fps).name))
+    for n_samples in LENGTHS[7:]:
+        (asked.root / f"{n_samples}.wav").write_bytes(wav(n_samples))
+        parts.append(AudioPart(f"{n_samples}.wav"))
+    sides = (1, 7, 48, 100, 333, 756, 1919)
+    for width, height in product(sides, sides):
+        (asked.root / f"{width}_{height}.png").write_bytes(png(width, height))
+        parts.append(ImagePart(f"{width}_{height}.png"))
+
+    for part in parts:
+        assert rule.expand(part) == asked.expand(part), part
 
 
 def test_frames_of_their_own_are_a_film_at_24_a_second(made: Maker) -> None:

@@ -69,7 +69,7 @@ RULES = {
     "qwen2_vl, all frames": VideoRule(fps=None),
     "qwen2_vl, few and small": VideoRule(max_frames=10, max_pixels=200 * 28 * 28, min_frames=6),
     "qwen2_vl, capped": VideoRule(max_tokens=8000),
-    "qwen3_vl": cast("VideoRule", VISIONS["qwen3_vl"].video),
+    "qwen3_vl": cast("VideoRule", cast("PatchVision", VISIONS["qwen3_vl"]).video),
     "qwen3_vl, small": VideoRule(patch=16, timed=True, max_pixels=32 * 32 * 768),
     "qwen3_vl, capped": VideoRule(
         patch=16, timed=True, min_pixels=4096, max_pixels=3 << 23, max_tokens=768
@@ -196,7 +196,7 @@ def test_every_sound_has_the_tokens_of_transformers_processor(name: str) -> None
     module: Any = pytest.importorskip(
         f"transformers.models.{folder}.processing_{folder}", exc_type=ImportError
     )
-    rule = cast("AudioRule", VISIONS[name].audio)
+    rule = cast("AudioRule", cast("PatchVision", VISIONS[name]).audio)
     extractor = whisper.WhisperFeatureExtractor(feature_size=4, n_fft=400)
     padding = {"padding": True, "truncation": False} if rule.chunked else {"padding": "max_length"}
 

@@ -9,6 +9,7 @@ from antiphon.encode._audio import AudioRule, audio_length
 from antiphon.encode._encoder import Encoder
 from antiphon.encode._example import IGNORE, TrainingExample
 from antiphon.encode._fit import TooLong, batch, fit, pack, pack_stream, to_row, unpack
+from antiphon.encode._gemma import FillRule, Gemma4Vision
 from antiphon.encode._images import image_size
 from antiphon.encode._job import EncodeJob, EncodeReport, Pool, encode_file
 from antiphon.encode._load import load_tokenizer
@@ -35,6 +36,8 @@ __all__ = [
     "Encoder",
     "Expansion",
     "FastTokenizer",
+    "FillRule",
+    "Gemma4Vision",
     "JoinedRows",
     "LossPolicy",
     "PatchVision",

@@ -24,6 +24,7 @@ from typing import Any, Protocol
 from antiphon.encode._encoder import Encoder
 from antiphon.encode._example import TrainingExample
 from antiphon.encode._fit import TooLong, fit, pack, to_row
+from antiphon.encode._gemma import Gemma4Vision
 from antiphon.encode._load import load_tokenizer
 from antiphon.encode._policy import LossPolicy
 from antiphon.encode._processor import ProcessorVision
@@ -71,7 +72,7 @@ class EncodeJob:
     """Whether the first broken row ends the run."""
     source: str = ""
     """The name of the source, for messages."""
-    vision: PatchVision | ProcessorVision | None = None
+    vision: PatchVision | Gemma4Vision | ProcessorVision | None = None
     """How many tokens an image is, where rows show some."""
     shards: ShardKind = "safetensors"
     """The kind of files that are written."""

@@ -22,6 +22,7 @@ from antiphon.encode._asking import (
     written,
 )
 from antiphon.encode._audio import AudioRule, audio_length, too_long
+from antiphon.encode._gemma import FillRule, Gemma4Vision
 from antiphon.encode._images import image_size
 from antiphon.encode._media import Expansion, find, no_sense
 from antiphon.encode._senses import VISIONS, PatchVision
@@ -31,7 +32,7 @@ from antiphon.errors import EncodeError, UnknownNameError, clip
 from antiphon.messages import AudioPart, ImagePart, MediaPart, VideoPart
 
 
-def load_vision(name: str) -> "PatchVision | ProcessorVision":
+def load_vision(name: str) -> "PatchVision | Gemma4Vision | ProcessorVision":
     """A model that sees or hears by name, or by the settings in its directory.
 
     Raises:
@@ -59,6 +60,8 @@ def load_vision(name: str) -> "PatchVision | ProcessorVision":
     films = _settings(directory, "video_preprocessor_config.json", "video_processor")
     timed = str((films or {}).get("video_processor_type")) == "Qwen3VLVideoProcessor"
     usual = VISIONS[_RULES.get(made_for, "qwen3_vl" if timed else "qwen2_vl")]
+    if isinstance(usual, Gemma4Vision):
+        return _gemma_of(usual, given, films or {}, heard)
     return replace(
         _images_of(usual, given) if usual.sees else usual,
         # Where a model says nothing of films apart, its limits for images are not those of films:
@@ -76,6 +79,7 @@ _RULES = {
     "Qwen2AudioProcessor": "qwen2_audio",
     "Qwen2_5OmniProcessor": "qwen2_5_omni",
     "Qwen3OmniMoeProcessor": "qwen3_omni",
+    "Gemma4Processor": "gemma4",
 }
 """Processors by their class, and whose rule theirs is."""
 
@@ -118,6 +122,29 @@ def _sounds_of(usual: AudioRule, given: dict[str, Any]) -> AudioRule:
         rate=int(given.get("sampling_rate", usual.rate)),
         hop=int(given.get("hop_length", usual.hop)),
         max_frames=int(frames) if frames and usual.max_frames else usual.max_frames,
+    )
+
+
+def _gemma_of(
+    usual: Gemma4Vision, images: dict[str, Any], films: dict[str, Any], heard: dict[str, Any]
+) -> Gemma4Vision:
+    n_frames = int(films.get("num_frames") or usual.n_frames or 0) or None
+    return replace(
+        usual,
+        image=_fill_of(usual.image, images),
+        frame=_fill_of(usual.frame, films),
+        n_frames=None if films.get("do_sample_frames") is False else n_frames,
+        rate=int(heard.get("sampling_rate", usual.rate)),
+        hop=int(heard.get("hop_length", usual.hop)),
+        window=int(heard.get("frame_length", usual.window)),
+    )
+
+
+def _fill_of(usual: FillRule, given: dict[str, Any]) -> FillRule:
+    return FillRule(
+        max_tokens=int(given.get("max_soft_tokens", usual.max_tokens)),
+        patch=int(given.get("patch_size", usual.patch)),
+        pool=int(given.get("pooling_kernel_size", usual.pool)),
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from antiphon.encode._audio import AudioRule
+from antiphon.encode._gemma import Gemma4Vision
 from antiphon.encode._images import image_size, resized
 from antiphon.encode._media import Expansion, no_sense
 from antiphon.encode._videos import VideoRule
@@ -84,7 +85,7 @@ class PatchVision:
         return replace(self, root=root)
 
 
-VISIONS = {
+VISIONS: dict[str, PatchVision | Gemma4Vision] = {
     "qwen2_vl": PatchVision(video=VideoRule()),
     "qwen2_5_vl": PatchVision(video=VideoRule()),
     "qwen3_vl": PatchVision(
@@ -106,5 +107,6 @@ VISIONS = {
         video=VideoRule(patch=16, min_pixels=128 * 32 * 32, max_pixels=768 * 32 * 32),
         audio=AudioRule(pad="<|audio_pad|>", chunked=True, max_frames=None),
     ),
+    "gemma4": Gemma4Vision(),
 }
 """Models that see and hear by name, with the limits that their published processors have."""
