@@ -2,7 +2,10 @@
 
 import asyncio
 import json
+import os
 import re
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 from datetime import datetime
@@ -25,6 +28,7 @@ from antiphon.synthesis import (
 from antiphon.tools.builtin import DEMO_TOOLS
 
 SCRIPTS = Path(__file__).parents[2] / "scripts" / "embedded_model" / "catalog"
+COURSES = Path(__file__).parents[2] / "examples" / "embedded_model"
 DEMO = {"python": ["antiphon.tools.builtin:DEMO_TOOLS"], "catalogs": ["demo"], "offered": [3, 5]}
 
 
@@ -200,8 +204,24 @@ def test_an_exact_set_offers_its_tools_in_their_order_and_what_they_answer_agree
     assert {"current_time ", "convert_currency ", "get_weather fahrenheit"} < set(seen)
 
 
-def test_the_embedded_models_data_comes_from_one_config(tmp_path: Path):
-    example = read_config(SCRIPTS.parents[2] / "examples" / "embedded_model" / "synth.toml")
+@pytest.mark.slow
+def test_another_process_makes_the_same_bytes(tmp_path: Path):
+    made: set[bytes] = set()
+    for seed in ("1", "2"):
+        command = [sys.executable, "-m", "antiphon", "synth", str(COURSES / "third.toml")]
+        subprocess.run(
+            [*command, "--count", "1000", "--out", str(tmp_path / seed)],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+        )
+        made.add((tmp_path / seed / "tasks.jsonl").read_bytes())
+    assert len(made) == 1
+
+
+@pytest.mark.parametrize("course", ["synth", "third"])
+def test_the_embedded_models_data_comes_from_one_config(tmp_path: Path, course: str):
+    example = read_config(COURSES / f"{course}.toml")
     given = replace(example, out=str(tmp_path), tasks=replace(example.tasks, count=70))
 
     report, rows = made(given)

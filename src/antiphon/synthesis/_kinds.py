@@ -171,8 +171,8 @@ def _chained(drawer: Drawer, chain: Chain, offers: Mapping[str, Offered]) -> tup
     given = drawer.values(entries[chain.first], wanted, {})
     then: Values = {key: value for key, value in given.items() if key in wanted}
     own = drawer.values(entries[chain.second], wanted - set(chain.link), then)
-    keys = {p.key for p in entries[chain.second].parameters} & set(own)
-    own_only = {key: own[key] for key in keys if key not in chain.link}
+    keys = [p.key for p in entries[chain.second].parameters]
+    own_only = {key: own[key] for key in keys if key in own and key not in chain.link}
     turn = _two_steps(drawer, first, given, second, own_only, chain.link)
     said = {key: spoken for key, (_, spoken) in {**own, **given}.items()}
     return turn, fill(question, said)
