@@ -62,8 +62,6 @@ class Published:
     """Whether the template lists tools; if not, it is compared on conversations without any."""
     prompts: bool = True
     """Whether prompts are compared, too."""
-    metadata: bool = False
-    """Whether calls are rows of their own, with the name as metadata, as GLM-4 has them."""
     tools_in_row: bool = False
     """Whether tools stand in a system row of their own."""
     squeezed: bool = False
@@ -73,7 +71,8 @@ class Published:
     tools_key: str = "tools_ts_str"
     """The name under which the template takes `tools_text`."""
     rows: Callable[[list[dict[str, Any]]], None] | None = None
-    """What a caller does to the rows first: calls as text, a word that stops reasoning."""
+    """What a caller does to the rows first: calls as text or rows of their own, a word that stops
+    reasoning."""
     key: str = ""
     """The key that calls are written with, where the template's is ``arguments``."""
     cut: str = ""
@@ -135,6 +134,24 @@ def _youtu_rows(rows: list[dict[str, Any]]) -> None:
             row["content"] = f"<think>\n{reasoning}\n</think>\n\n{row['content']}"
 
 
+def _glm_rows(rows: list[dict[str, Any]]) -> None:
+    """Calls as rows of their own, with the name as metadata."""
+    rows[:] = [new for row in rows for new in _with_metadata(row)]
+
+
+def _with_metadata(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if row["role"] == "tool":
+        yield {"role": "observation", "content": row["content"]}
+        return
+    calls = row.pop("tool_calls", ())
+    if row["content"] or not calls:
+        yield row
+    for call in calls:
+        function = call["function"]
+        text = json.dumps(function["arguments"], ensure_ascii=False)
+        yield {"role": "assistant", "metadata": function["name"], "content": text}
+
+
 def _indented_functions(tools: Sequence[ToolSpec]) -> str:
     functions = [spec.to_openai()["function"] for spec in tools]
     return json.dumps(functions, indent=4, ensure_ascii=False)
@@ -168,7 +185,7 @@ PUBLISHED: dict[str, Published] = {
         _llama_cpp("unsloth-Apriel-1.5", **_BOS, eos_token="</s>"), text_arguments=True
     ),
     "apriel": _llama_cpp("Apriel-1.6-15b-Thinker-fixed", training_prompt=True, **_BOS),
-    "chatglm4": replace(_xinference("glm4-chat"), metadata=True, tools_in_row=True),
+    "chatglm4": replace(_xinference("glm4-chat"), rows=_glm_rows, tools_in_row=True),
     "command_a": _melody(),
     "command_a_direct": _melody(reasoning_type="disabled"),
     "command_a_grounded": _melody(citation_quality="ON"),
@@ -201,7 +218,7 @@ PUBLISHED: dict[str, Published] = {
     "gemma4_thinking": _trl("gemma4_v5", enable_thinking=True, bos_token="<bos>"),
     "gigachat3": _llama_cpp("GigaChat3-10B-A1.8B", **_BOS),
     "gigachat3_1": _llama_cpp("GigaChat3.1-10B-A1.8B", **_BOS),
-    "glm4": replace(_xinference("glm4-0414"), metadata=True),
+    "glm4": replace(_xinference("glm4-0414"), rows=_glm_rows),
     "glm4_5": _trl("glm4moe", enable_thinking=False),
     "glm4_5_thinking": _trl("glm4moe", enable_thinking=True),
     "glm4_7": _xinference("GLM-4.7", enable_thinking=False),
@@ -411,28 +428,13 @@ def given(published: Published, conversation: Conversation) -> dict[str, Any]:
         messages.append(row)
     tools = [spec.to_openai() for spec in conversation.tools]
     values: dict[str, Any] = {"messages": messages, "tools": tools or None, **published.values}
-    if published.metadata:
-        listed = [{"role": "system", "content": "", "tools": tools}]
-        rows = [row for message in messages for row in _with_metadata(message)]
-        values["messages"] = (listed if tools and published.tools_in_row else []) + rows
     if published.tools_text and conversation.tools:
         values[published.tools_key] = published.tools_text(conversation.tools)
     if published.rows:
         published.rows(messages)
+    if tools and published.tools_in_row:
+        messages.insert(0, {"role": "system", "content": "", "tools": tools})
     return values
-
-
-def _with_metadata(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    if row["role"] == "tool":
-        yield {"role": "observation", "content": row["content"]}
-        return
-    calls = row.pop("tool_calls", ())
-    if row["content"] or not calls:
-        yield row
-    for call in calls:
-        function = call["function"]
-        text = json.dumps(function["arguments"], ensure_ascii=False)
-        yield {"role": "assistant", "metadata": function["name"], "content": text}
 
 
 def _row(published: Published, message: Message) -> dict[str, Any]:
