@@ -74,15 +74,21 @@ def indented_json(value: JsonValue, indent: int = 4, *, margin: str = "\n") -> s
     if not value or not isinstance(value, (dict, list, tuple)):
         return dump_json(value)
     inner = margin + " " * indent
+    lines: list[str] = []
     if not isinstance(value, dict):
-        items = [indented_json(item, indent, margin=inner) for item in value]
-        return "[" + inner + ("," + inner).join(items) + margin + "]"
-    members = [
-        f"{quoted_json(key) if type(key) is str else _quoted(key)}: "
-        + (quoted_json(item) if type(item) is str else indented_json(item, indent, margin=inner))
-        for key, item in value.items()
-    ]
-    return "{" + inner + ("," + inner).join(members) + margin + "}"
+        for item in value:
+            if type(item) is str:
+                lines.append(quoted_json(item))
+            else:
+                lines.append(indented_json(item, indent, margin=inner))
+        return f"[{inner}{f',{inner}'.join(lines)}{margin}]"
+    for key, item in value.items():
+        name = quoted_json(key) if type(key) is str else _quoted(key)
+        if type(item) is str:
+            lines.append(f"{name}: {quoted_json(item)}")
+        else:
+            lines.append(f"{name}: {indented_json(item, indent, margin=inner)}")
+    return f"{{{inner}{f',{inner}'.join(lines)}{margin}}}"
 
 
 def _quoted(key: Any) -> str:
