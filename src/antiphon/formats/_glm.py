@@ -129,13 +129,12 @@ def render(
     if conversation.tools:
         w.mark("<|system|>", "frame")
         w.text("\n" + tools + of_tools(listing, conversation.tools), "frame")
-    for n, (index, message) in enumerate(
-        (i, m) for i, m in enumerate(messages) if m.role == "system"
-    ):
-        _turn(w, "<|system|>", message.text, index)
+    roles = [message.role for message in messages]
+    systems = [i for i, role in enumerate(roles) if role == "system"] if "system" in roles else []
+    for n, index in enumerate(systems):
+        _turn(w, "<|system|>", messages[index].text, index)
         moved_up(w, index, n)
-    others = [i for i, m in enumerate(messages) if m.role != "system"]
-    last = others[-1] if others else 0
+    last = next((i for i in range(len(roles) - 1, -1, -1) if roles[i] != "system"), 0)
     known = w.family, space
     usual = _usuals(space)
     for index in w.walk(known, messages, tools=conversation.tools, shown_from=last, usual=usual):
@@ -191,13 +190,9 @@ def _usuals(space: str) -> Usuals:
         frame = Around((("<|assistant|>", "frame"),), "written", own, SPECIALS)
         if kind == "calls":
             return called(frame, lambda name: f"{name}{space}\n")
-        return answered(frame, SYNTAX, _without_reasoning, lead="\n")
+        return answered(frame, SYNTAX, without=("<think>",), lead="\n")
 
     return Usuals(usual)
-
-
-def _without_reasoning(text: str) -> str:
-    return text.partition("<think>")[0]
 
 
 def _assistant(w: Writer, conversation: Conversation, index: int, space: str) -> None:

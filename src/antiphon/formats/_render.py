@@ -13,8 +13,8 @@ from typing import Any, TypeAlias, TypeVar
 
 from antiphon.errors import RenderError
 from antiphon.formats._scan import Parser, Syntax
-from antiphon.formats._types import Around, Author, Filled, Parts, Rendered, Start, Stretch
-from antiphon.formats._usual import NONE, PLAIN_NAME, Usuals, placed
+from antiphon.formats._types import Around, Author, Filled, Parts, Rendered, Run, Start, Stretch
+from antiphon.formats._usual import NONE, PLAIN_NAME, Usuals
 from antiphon.messages import (
     AudioPart,
     Conversation,
@@ -91,7 +91,7 @@ class Writer:
 
     def ends_with(self, text: str) -> bool:
         """Whether the family's own text is the last that was written, and ends so."""
-        if self.pieces and isinstance(self.pieces[-1][3], (Around, Filled)):
+        if self.pieces and isinstance(self.pieces[-1][3], (Around, Filled, Run)):
             self.pieces[-1:] = Rendered(self.pieces[-1:]).pieces
         if not self.pieces:
             return False
@@ -143,21 +143,12 @@ class Writer:
         marks = known.marks[: bisect_right(known.marks, n, key=itemgetter(0))]
         if n:
             n_written, n_taken, self.state = marks[-1] if marks else (0, 0, self.state)
-            self.pieces += known.pieces[: n_taken + n - n_written]
+            self.pieces += known.pieces[:n_taken]
+            self.pieces += _first_messages(known.pieces[n_taken:], n - n_written)
             self.changed += [index for index in known.changed if index < first + n]
-        index, add = first + n, self.pieces.append
-        for place, message in placed(messages, index, shown_from) if usual is not NONE else ():
-            write = usual[place]
-            stretch = write(message, index, self) if write is not None else None
-            index += 1
-            if stretch is not None:
-                add(stretch)
-                continue
-            yield index - 1
-            marks.append((index - first, len(self.pieces) - n_pieces, self.state))
-        for later in range(index, len(messages)):
-            yield later
-            marks.append((later + 1 - first, len(self.pieces) - n_pieces, self.state))
+        for index in usual.write(messages, first + n, shown_from, self):
+            yield index
+            marks.append((index + 1 - first, len(self.pieces) - n_pieces, self.state))
         new, changed = self.pieces[n_pieces:], self.changed[n_changed:]
         slot[:] = [_Walked(tuple(messages), tools, first, shown_from, new, changed, marks)]
 
@@ -182,7 +173,7 @@ class _Walked:
     changed: list[int]
     marks: list[tuple[int, int, Any]]
     """Behind each message that is not usual: how many messages were written, how many pieces, and
-    the state.  A usual one is one piece and leaves the state as it is."""
+    the state.  What stands between is whole messages, which leave the state as it is."""
 
     def shared(
         self, messages: Sequence[Message], tools: tuple[ToolSpec, ...], first: int, shown_from: int
@@ -198,6 +189,19 @@ class _Walked:
         if shown_from != self.shown_from:
             n = min(n, shown_from, self.shown_from)
         return max(0, n - first)
+
+
+def _first_messages(stretches: Iterable[Stretch], n: int) -> Iterator[Stretch]:
+    """The first ones of stretches that are whole messages."""
+    for stretch in stretches:
+        run = stretch[3]
+        size = len(run.texts) if isinstance(run, Run) else 1
+        if n < size:
+            if isinstance(run, Run) and n:
+                yield Run(run.first, run.texts[:n], run.frames[:n]).stretch()
+            return
+        yield stretch
+        n -= size
 
 
 _NOTHING = _Walked((), (), 0, 0, [], [], [])

@@ -108,7 +108,9 @@ class Syntax:
     lead: str = ""
     """White space of the family's at the start of a message."""
     _hash: int = field(init=False, repr=False, compare=False)
-    _suspects: "_Suspects | None" = field(default=None, init=False, repr=False, compare=False)
+    _meets: Callable[[str], bool] | None = field(
+        default=None, init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         parts = (getattr(self, f.name) for f in fields(self) if f.compare)
@@ -121,11 +123,11 @@ class Syntax:
     def meets(self) -> Callable[[str], bool]:
         """Tells whether a text holds anything that the engine could take for a mark, begins like a
         call, or ends like a mark begins."""
-        suspects = self._suspects
-        if suspects is None:
-            suspects = _suspects(self)
-            object.__setattr__(self, "_suspects", suspects)
-        return suspects.meets
+        meets = self._meets
+        if meets is None:
+            meets = meeting(self)
+            object.__setattr__(self, "_meets", meets)
+        return meets
 
     def suspects(self, reasoning: str, text: str) -> bool:
         """Whether what a message says holds any such thing."""
@@ -218,44 +220,18 @@ def tokens(syntax: Syntax) -> frozenset[str]:
     return frozenset(opening | set(syntax.ignored) if opening else opening)
 
 
-@dataclass(frozen=True, slots=True)
-class _Suspects:
-    """What of a table a text may not hold if nothing is to be taken for markup."""
-
-    firsts: tuple[str, ...]
-    """What every mark begins with one of."""
-    search: re.Pattern[str]
-    """Finds a mark, or the beginning of a line that is a call without one."""
-    begins: re.Pattern[str] | None
-    """Finds the beginning of a text that is a call without a mark."""
-    prefixes: frozenset[str]
-    """What marks begin with."""
-    lasts: frozenset[str]
-    """What these end with."""
-    longest: int
-    """The length of the longest mark."""
-
-    def meets(self, text: str) -> bool:
-        """Whether a text holds one of them."""
-        if not text:
-            return False
-        if self.begins is not None:
-            first = text[0]
-            if (first in "{[`" or first.isspace()) and self.begins.match(text) is not None:
-                return True
-        for first in self.firsts:
-            if first in text:
-                if self.search.search(text) is not None:
-                    return True
-                break
-        if text[-1] not in self.lasts:
-            return False
-        longest = min(self.longest, len(text) + 1)
-        return any(text[-size:] in self.prefixes for size in range(1, longest))
+_SPACES = frozenset(filter(str.isspace, map(chr, range(0x3001))))
 
 
-def _suspects(syntax: Syntax) -> _Suspects:
-    marks = [b.open for b in syntax.blocks] + list(syntax.doubled) + list(syntax.ignored)
+def meeting(syntax: Syntax, *others: str, padded: bool = False) -> Callable[[str], bool]:
+    """`Syntax.meets`, where more is looked for.
+
+    Args:
+        syntax: The family's table.
+        others: Further texts to look for.
+        padded: Whether to look for white space at the ends, too.
+    """
+    marks = [*others, *(b.open for b in syntax.blocks), *syntax.doubled, *syntax.ignored]
     marks += [mark for t in syntax.thinking for mark in (t.open, t.close)]
     marks += syntax.unmarked.behind if syntax.unmarked else ()
     patterns = [re.escape(mark) for mark in marks]
@@ -264,13 +240,30 @@ def _suspects(syntax: Syntax) -> _Suspects:
     if is_bare and syntax.bare_is_native:
         patterns.append(r"(?:^|\n)[ \t]*(?:[{\[]|```)")
         firsts += [form[0] for form in BARE]
+    search = re.compile("|".join(patterns) or r"(?!)").search
     alone = is_bare and not syntax.bare_is_native
+    starts = [r"\s"] * padded + [r"\s*(?:[{\[]|```)"] * alone
+    begins = re.compile("|".join(starts)).match
+    spaces = _SPACES if padded else frozenset[str]()
+    may_begin = spaces | (_SPACES.union("{[`") if alone else spaces)
     table = table_of(syntax, False, False)
-    return _Suspects(
-        firsts=tuple(dict.fromkeys(firsts)),
-        search=re.compile("|".join(patterns) or r"(?!)"),
-        begins=re.compile(r"\s*(?:[{\[]|```)") if alone else None,
-        prefixes=table.prefixes,
-        lasts=frozenset(prefix[-1] for prefix in table.prefixes),
-        longest=table.longest,
-    )
+    prefixes, longest = table.prefixes | spaces, max(table.longest, 2)
+    lasts = frozenset(prefix[-1] for prefix in prefixes)
+    firsts = list(dict.fromkeys(firsts))
+
+    def meets(text: str) -> bool:
+        if not text:
+            return False
+        if text[0] in may_begin and begins(text) is not None:
+            return True
+        for first in firsts:
+            if first in text:
+                if search(text) is not None:
+                    return True
+                break
+        if text[-1] not in lasts:
+            return False
+        sizes = range(1, min(longest, len(text) + 1))
+        return any(text[-size:] in prefixes for size in sizes)
+
+    return meets

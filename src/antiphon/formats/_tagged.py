@@ -31,7 +31,7 @@ from antiphon.formats._render import (
     of_tools,
 )
 from antiphon.formats._scan import NotACall, Parser, Syntax, holds_markup
-from antiphon.formats._types import Around, Form, Start, Stretch
+from antiphon.formats._types import Around, Filled, Form, Start
 from antiphon.formats._typing import ALL, json_of, kind_of, kinds, parameter
 from antiphon.formats._usual import Usual
 from antiphon.formats._value_end import ValueEnd, attributes, key_of
@@ -616,26 +616,21 @@ def called(frame: Around, tags: Tagged, *, lead: str = "", changes: bool = False
         index = 1 if "{index}" in tags.named else 0
         return Form(frame, _own(tags, name, keys, types, index, lead + tags.open, tags.close))
 
-    def write(message: Message, index: int, w: Writer) -> Stretch | None:
-        calls = message.tool_calls
-        if len(calls) != 1 or message.parts or message.invalid_tool_calls:
-            return None
-        call, keys = calls[0], tuple(calls[0].arguments)
+    def write(call: ToolCall, tools: tuple[ToolSpec, ...]) -> tuple[str, Filled] | None:
+        keys = tuple(call.arguments)
         texts: tuple[Any, ...] = tuple(call.arguments.values())
         own = form(call.name, keys, () if by_schema else tuple(map(kind_of, texts)))
         if own is None:
             return None
-        known = of_tools(_known, w.tools).get(call.name)
+        known = of_tools(_known, tools).get(call.name)
         are_strings = known is not None and known.are_strings(keys) if by_schema else True
         if not are_strings or not _are_texts(texts, odd):
             if tags.doubtful(call, known):
                 return None
             texts = tuple(map(tags.value_text, texts))
-        if changes:
-            w.changed.append(index)
-        return own.filled(texts, index)
+        return own.filled(texts)
 
-    return write
+    return Usual(call=write, changes=changes)
 
 
 def _are_texts(values: tuple[Any, ...], odd: re.Pattern[str]) -> bool:

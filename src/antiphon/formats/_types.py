@@ -129,9 +129,9 @@ class Form:
                 parts.append((part, "written", is_mark))
         return parts
 
-    def filled(self, texts: tuple[str, ...], message: int) -> "Stretch":
-        """The stretch that it is with these texts."""
-        return self.template % texts, "written", message, Filled(self, texts)
+    def filled(self, texts: tuple[str, ...]) -> tuple[str, "Filled"]:
+        """What it is with these texts, and what the family's own is of that."""
+        return self.template % texts, Filled(self, texts)
 
 
 class Filled(NamedTuple):
@@ -152,7 +152,34 @@ class Filled(NamedTuple):
         return pieces
 
 
-Stretch: TypeAlias = tuple[str, Author, int | None, bool | frozenset[str] | Around | Filled]
+class Run(NamedTuple):
+    """Whole messages that follow each other: all of them are one stretch.
+
+    Thousands of stretches would be as many things that Python's collector of garbage looks at.
+    """
+
+    first: int
+    """The first message's position."""
+    texts: list[str]
+    """The text of each."""
+    frames: list[Around | Filled]
+    """What is the family's own of each."""
+
+    def stretch(self) -> "Stretch":
+        """The stretch that they are."""
+        return "".join(self.texts), "frame", self.first, self
+
+    def cut(self, whole: str, message: int | None) -> list[Piece]:
+        """The pieces of the stretch."""
+        pieces: list[Piece] = []
+        for index, (text, frame) in enumerate(
+            zip(self.texts, self.frames, strict=True), self.first
+        ):
+            pieces += frame.cut(text, index)
+        return pieces
+
+
+Stretch: TypeAlias = tuple[str, Author, int | None, bool | frozenset[str] | Around | Filled | Run]
 """A `Piece`, or text that holds several: in the place of `special` stand the marks that are special
 wherever they are met, or what is the family's own of the text."""
 
@@ -200,7 +227,7 @@ class Rendered:
             if isinstance(special, bool):
                 pieces.append(_new(Piece, stretch))
                 continue
-            if isinstance(special, (Around, Filled)):
+            if isinstance(special, (Around, Filled, Run)):
                 pieces += special.cut(text, message)
                 continue
             for part, is_mark in _split(special, text):

@@ -8,26 +8,39 @@ write the same: here it only takes less time.
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, repeat
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from itertools import accumulate, compress
+from operator import getitem
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
-from antiphon.formats._syntax import Syntax
-from antiphon.formats._types import Around, Stretch
-from antiphon.messages import Message, Role, TextPart, ToolCall, dump_json, quoted_json
+from antiphon.formats._syntax import Syntax, meeting
+from antiphon.formats._types import Around, Filled, Run
+from antiphon.messages import (
+    Message,
+    Role,
+    TextPart,
+    ToolCall,
+    ToolSpec,
+    dump_json,
+    quoted_json,
+)
 
 if TYPE_CHECKING:
     from antiphon.formats._render import Writer
 
 Kind: TypeAlias = Literal["", "calls"] | Role
 """A message's role; ``calls`` for an assistant's that holds calls, ``""`` where there is none."""
-Usual: TypeAlias = Callable[[Message, int, "Writer"], Stretch | None]
-"""Makes the stretch of a message, given its position and what it is written to, which is told
-where the message is changed; ``None`` where it is not as most are."""
+Call: TypeAlias = Callable[[ToolCall, tuple[ToolSpec, ...]], tuple[str, Around | Filled] | None]
+"""Writes a message that is one call, given the tools on offer, and tells what the family's own is
+of that; ``None`` where the call is not as most are."""
 
 
 PLAIN_NAME = re.compile(r"[A-Za-z_][\w.-]*")
 """Names of tools that nobody could take for markup; others are left to the family."""
+
+
+_NO_FRAME = Around((), "given", (), frozenset())
 
 
 class Place(NamedTuple):
@@ -48,34 +61,151 @@ class Place(NamedTuple):
         return "assistant" if self.kind == "calls" else self.kind
 
 
-class Usuals(dict[tuple[Kind, Kind, Kind, bool], Usual | None]):
+@dataclass(frozen=True, slots=True, eq=False)
+class Usual:
+    """How a message is written that is one text, or one call."""
+
+    frame: Around | None = None
+    """What stands around the text; ``None`` where there is no text."""
+    lead: str = ""
+    """What stands before the text and is of the same author."""
+    unless: Callable[[str], bool] | None = None
+    """Tells texts that are left to the family."""
+    change: Callable[[str], str] | None = None
+    """What becomes of the text, where it is not written as it is."""
+    call: Call | None = None
+    """Writes a message that is a call."""
+    changes: bool = False
+    """Whether such a message differs from when it was written."""
+
+
+class _At(dict[Kind, "_At"]):
+    """A place, and where the next message stands, by what comes behind that one.
+
+    What the walk looks at for every message is kept as it is used there.
+    """
+
+    __slots__ = (
+        "_place", "_usuals", "call", "change", "changes", "closes", "frame", "opens", "unless",
+    )  # fmt: skip
+
+    def __init__(self, usuals: "Usuals", place: Place, usual: Usual) -> None:
+        self._usuals, self._place = usuals, place
+        self.frame = usual.frame or _NO_FRAME
+        self.opens = None if usual.frame is None else usual.frame.opens + usual.lead
+        self.closes = self.frame.closes
+        self.unless, self.change, self.call = usual.unless, usual.change, usual.call
+        self.changes = usual.changes
+
+    def __missing__(self, after: Kind) -> "_At":
+        _, before, kind, is_shown = self._place
+        self[after] = found = self._usuals.at(Place(before, kind, after, is_shown))
+        return found
+
+
+_step: Callable[[_At, Kind], _At] = cast("Any", getitem)
+
+
+class Usuals:
     """How a family writes its messages, place by place, as far as it was asked."""
 
     def __init__(self, usual: Callable[[Place], Usual | None]) -> None:
         """Nothing yet.
 
         Args:
-            usual: What writes the messages of a place; ``None`` where the family does so itself.
+            usual: How the messages of a place are written; ``None`` where the family does so.
         """
         self._usual = usual
+        self._known: dict[Place, _At] = {}
+        self._changes = False
 
-    def __missing__(self, place: tuple[Kind, Kind, Kind, bool]) -> Usual | None:
-        self[place] = usual = self._usual(Place(*place))
-        return usual
+    def at(self, place: Place) -> _At:
+        """What is known of a place."""
+        found = self._known.get(place)
+        if found is None:
+            found = self._known[place] = _At(self, place, self._usual(place) or Usual())
+            self._changes = self._changes or found.changes
+        return found
+
+    def write(
+        self, messages: Sequence[Message], first: int, shown_from: int, w: "Writer"
+    ) -> Iterator[int]:
+        """Write the messages from one on that are as usual, and tell where the others stand, each
+        in its turn.
+
+        Args:
+            messages: The messages.
+            first: The position of the first one.
+            shown_from: From where on reasoning is shown.
+            w: What they are written to.
+        """
+        if self is NONE:
+            yield from range(first, len(messages))
+            return
+        places = self._places(messages, first, shown_from)
+        texts, frames = _written(places, messages[first:], w.tools)
+        begin = 0
+        while True:
+            try:
+                end = texts.index(None, begin)
+            except ValueError:
+                end = len(texts)
+            if begin < end:
+                run = Run(first + begin, cast("list[str]", texts[begin:end]), frames[begin:end])
+                w.pieces.append(run.stretch())
+                if self._changes:
+                    changed = [at.changes for at in places[begin:end]]
+                    w.changed += compress(range(first + begin, first + end), changed)
+            if end == len(texts):
+                return
+            yield first + end
+            begin = end + 1
+
+    def _places(self, messages: Sequence[Message], first: int, shown_from: int) -> list[_At]:
+        """The places of the messages from one on.
+
+        Each is told by the one before it: that takes less time than a look at three kinds.
+        """
+        n = len(messages) - first
+        known = messages[first - 1 :] if first else messages
+        kinds: list[Kind] = ["calls" if m.tool_calls else m.role for m in known]
+        kinds = [*kinds, ""] if first else ["", *kinds, ""]
+        n_hidden = min(max(0, shown_from - first), n)
+        places: list[_At] = []
+        for is_shown, begin, end in ((False, 0, n_hidden), (True, n_hidden, n)):
+            if begin < end:
+                before, kind, after = kinds[begin : begin + 3]
+                start = self.at(Place(before, kind, after, is_shown))
+                places += accumulate(kinds[begin + 3 : end + 2], _step, initial=start)
+        return places
 
 
-def placed(
-    messages: Sequence[Message], first: int, shown_from: int
-) -> Iterator[tuple[tuple[Kind, Kind, Kind, bool], Message]]:
-    """The messages from `first` on, each with its place."""
-    known = messages[first - 1 :] if first else messages
-    kinds: list[Kind] = ["calls" if m.tool_calls else m.role for m in known]
-    if not first:
-        kinds.insert(0, "")
-    kinds.append("")
-    is_shown = chain(repeat(False, shown_from - first), repeat(True))
-    places = zip(kinds, kinds[1:], kinds[2:], is_shown, strict=False)
-    return zip(places, messages[first:], strict=True)
+def _written(
+    places: Sequence[_At], messages: Sequence[Message], tools: tuple[ToolSpec, ...]
+) -> tuple[list[str | None], list[Around | Filled]]:
+    """The texts of messages, ``None`` for those that are not as usual, and what is the family's own
+    of each."""
+    texts: list[str | None] = []
+    frames: list[Around | Filled] = []
+    for at, message in zip(places, messages, strict=True):
+        text, frame, parts = None, at.frame, message.parts
+        if message.invalid_tool_calls:
+            pass
+        elif (call := at.call) is not None:
+            calls = message.tool_calls
+            if len(calls) == 1 and not parts and (found := call(calls[0], tools)) is not None:
+                text, frame = found
+        elif (opens := at.opens) is not None and len(parts) == 1:
+            part = parts[0]
+            if type(part) is TextPart:
+                said = part.text
+                if (unless := at.unless) is None or not unless(said):
+                    if (change := at.change) is not None:
+                        said = change(said)
+                    text = f"{opens}{said}{at.closes}"
+        texts.append(text)
+        frames.append(frame)
+    return texts, frames
 
 
 def given(
@@ -91,18 +221,7 @@ def given(
         change: What becomes of it, where it is not written as it is.
         unless: Tells texts that are left to the family.
     """
-    opens, closes, author = frame.opens, frame.closes, frame.author
-
-    def write(message: Message, index: int, w: "Writer") -> Stretch | None:
-        parts = message.parts
-        if len(parts) != 1 or not isinstance(part := parts[0], TextPart):
-            return None
-        if unless is not None and unless(part.text):
-            return None
-        text = part.text if change is None else change(part.text)
-        return f"{opens}{text}{closes}", author, index, frame
-
-    return write
+    return Usual(frame, unless=unless, change=change)
 
 
 def answered(
@@ -110,6 +229,8 @@ def answered(
     syntax: Syntax,
     change: Callable[[str], str] | None = None,
     *,
+    without: Sequence[str] = (),
+    trims: bool = False,
     lead: str = "",
     changes: bool = False,
 ) -> Usual:
@@ -119,25 +240,20 @@ def answered(
         frame: What stands around it.
         syntax: The family's table.
         change: What the family makes of a text; where that changes it, the family writes it.
+        without: What it may not hold besides, or the family writes it.
+        trims: Whether the family takes white space from its ends; where there is some, too.
         lead: What the model writes before it.
         changes: Whether such a message differs from when it was written.
     """
-    opens, closes, author, meets = frame.opens + lead, frame.closes, frame.author, syntax.meets
+    meets = meeting(syntax, *without, padded=trims)
 
-    def write(message: Message, index: int, w: "Writer") -> Stretch | None:
-        parts = message.parts
-        if len(parts) != 1 or message.invalid_tool_calls:
-            return None
-        part = parts[0]
-        if not isinstance(part, TextPart) or meets(text := part.text):
-            return None
-        if change is not None and change(text) != text:
-            return None
-        if changes:
-            w.changed.append(index)
-        return f"{opens}{text}{closes}", author, index, frame
+    def unless(text: str) -> bool:
+        return meets(text) or (change is not None and change(text) != text)
 
-    return write
+    return Usual(frame, lead, meets if change is None else unless, changes=changes)
+
+
+_quoted: Callable[[Any], str] = quoted_json
 
 
 def called(
@@ -157,26 +273,27 @@ def called(
     """
 
     @lru_cache(maxsize=256)
-    def around(name: str) -> tuple[str, str, Around] | None:
-        if PLAIN_NAME.fullmatch(name) is None:
+    def form(name: str, keys: tuple[Any, ...]) -> tuple[str, Around] | None:
+        """The whole, with ``%s`` for each value."""
+        if PLAIN_NAME.fullmatch(name) is None or not all(isinstance(key, str) for key in keys):
             return None
         own = frame if isinstance(frame, Around) else frame(name)
-        return own.opens + head(name), tail + own.closes, own
+        before, behind = own.opens + head(name) + "{", "}" + tail + own.closes
+        members = ", ".join([quoted_json(key).replace("%", "%%") + ": %s" for key in keys])
+        return before.replace("%", "%%") + members + behind.replace("%", "%%"), own
 
-    def write(message: Message, index: int, w: "Writer") -> Stretch | None:
-        calls = message.tool_calls
-        if len(calls) != 1 or message.parts or message.invalid_tool_calls:
-            return None
-        call = calls[0]
-        known = around(call.name)
+    def write(call: ToolCall, tools: tuple[ToolSpec, ...]) -> tuple[str, Around] | None:
+        arguments = call.arguments
+        known = form(call.name, tuple(arguments))
         if known is None:
             return None
-        opens, closes, own = known
-        if changes:
-            w.changed.append(index)
-        return f"{opens}{dump_json(call.arguments)}{closes}", own.author, index, own
+        template, own = known
+        try:
+            return template % tuple(map(_quoted, arguments.values())), own
+        except TypeError:  # not all are strings
+            return template % tuple(map(dump_json, arguments.values())), own
 
-    return write
+    return Usual(call=write, changes=changes)
 
 
 def json_head(
@@ -201,17 +318,12 @@ def spelled(frame: Around, spell: Callable[[ToolCall], str], *, changes: bool = 
         changes: Whether such a message differs from when it was written.
     """
 
-    def write(message: Message, index: int, w: "Writer") -> Stretch | None:
-        calls = message.tool_calls
-        if len(calls) != 1 or message.parts or message.invalid_tool_calls:
+    def write(call: ToolCall, tools: tuple[ToolSpec, ...]) -> tuple[str, Around] | None:
+        if PLAIN_NAME.fullmatch(call.name) is None:
             return None
-        if PLAIN_NAME.fullmatch(calls[0].name) is None:
-            return None
-        if changes:
-            w.changed.append(index)
-        return f"{frame.opens}{spell(calls[0])}{frame.closes}", frame.author, index, frame
+        return f"{frame.opens}{spell(call)}{frame.closes}", frame
 
-    return write
+    return Usual(call=write, changes=changes)
 
 
 NONE = Usuals(lambda place: None)

@@ -260,7 +260,7 @@ def _usual(place: Place) -> Usual | None:
     frame = _TURNS.frame(place.role)
     match place.kind:
         case "assistant":
-            return answered(frame, _SYNTAX, str.strip, changes=True)
+            return answered(frame, _SYNTAX, trims=True, changes=True)
         case "calls":
             frame = replace(frame, after=(("\n", "frame"),))
             return spelled(frame, lambda call: _calls_text((call,)), changes=True)

@@ -189,7 +189,7 @@ def _usual(place: Place) -> Usual | None:
     frame = TURNS.frame(place.role)
     match place.kind:
         case "assistant":
-            return answered(frame, _SYNTAX, str.strip)
+            return answered(frame, _SYNTAX, trims=True)
         case "calls":
             return called(frame, json_head(arguments="parameters"), "}")
         case "tool":

@@ -153,7 +153,7 @@ def _calls_text(calls: Sequence[ToolCall]) -> str:
 def _usual(place: Place) -> Usual | None:
     match place.kind:
         case "assistant":
-            return answered(TURNS.frame("assistant"), _SYNTAX, str.strip)
+            return answered(TURNS.frame("assistant"), _SYNTAX, trims=True)
         case "calls":
             return called(TURNS.frame("assistant"), json_head(f"{OPEN}\n"), f"}}\n{CLOSE}")
         case "tool":

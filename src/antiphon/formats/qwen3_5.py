@@ -195,7 +195,7 @@ class Qwen35(Family):
         frame = CHATML.frame("assistant", block, specials=self.specials)
         if place.kind == "calls":
             return called(frame, self._tags, changes=not shows)
-        return answered(frame, self.syntax, str.strip, changes=not shows)
+        return answered(frame, self.syntax, trims=True, changes=not shows)
 
     def _assistant(self, w: Writer, conversation: Conversation, index: int, query: int) -> None:
         message = self._as_written(w, conversation.messages[index], index)
