@@ -37,7 +37,9 @@ def add_parser(subparsers: Subparsers) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("benchmark", help="demo, desk, bfcl/CATEGORY, round_trip/..., ...")
+    parser.add_argument(
+        "benchmark", help="demo, desk, bfcl/CATEGORY, round_trip/..., or a .json file of cases"
+    )
     parser.add_argument("--model", default="local", help="model spec (default: local)")
     parser.add_argument(
         "--modes",

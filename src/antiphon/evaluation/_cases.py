@@ -1,8 +1,7 @@
 """Cases of a tool-calling benchmark, and when a call is the right one.
 
 A case is a question, the tools on offer, and for each step the calls that are right with the
-results
-they get.  A case without steps is a question that needs no tool.
+results they get.  A case without steps is a question that needs no tool.
 """
 
 import json
@@ -10,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, cast
 
-from antiphon.errors import DataError, UnknownNameError
+from antiphon.errors import DataError, UnknownNameError, clip
 from antiphon.messages import Message, ToolCall, ToolSpec
 from antiphon.tools.builtin import calculate
 
@@ -71,25 +71,31 @@ class Outcome:
     """Time of all model calls."""
 
 
-@cache
 def load_cases(benchmark: str) -> tuple[Case, ...]:
     """The cases of a benchmark.
 
     Args:
         benchmark: Its name: ``demo``, which ships with the package, or ``bfcl/<category>`` of the
-            Berkeley leaderboard, whose data is installed apart.
+            Berkeley leaderboard, whose data is installed apart; or a ``.json`` file of cases of the
+            shape that `read_cases` takes.
 
     Raises:
         UnknownNameError: There is no such benchmark.
         UsageError: Its data is not installed.
+        DataError: The file holds no cases.
     """
+    return _of_file(Path(benchmark)) if benchmark.endswith(".json") else _named(benchmark)
+
+
+@cache
+def _named(benchmark: str) -> tuple[Case, ...]:
     source, _, category = benchmark.partition("/")
     if source == "bfcl":
         from antiphon.evaluation._bfcl import bfcl_cases  # reads its cases with this module's
 
         return bfcl_cases(category or "ast")
     if benchmark not in BENCHMARKS:
-        known = ", ".join((*BENCHMARKS, "bfcl/<category>"))
+        known = ", ".join((*BENCHMARKS, "bfcl/<category>", "a .json file of cases"))
         raise UnknownNameError(f"no benchmark named {benchmark!r}; known: {known}")
     text = files("antiphon.evaluation").joinpath(f"data/{benchmark}.json").read_text("utf-8")
     return read_cases(json.loads(text))
@@ -106,6 +112,21 @@ def read_cases(content: Mapping[str, Any]) -> tuple[Case, ...]:
         for name, specs in content["toolsets"].items()
     }
     return tuple(_case(one, toolsets) for one in content["cases"])
+
+
+def _of_file(path: Path) -> tuple[Case, ...]:
+    try:
+        return read_cases(json.loads(path.read_text("utf-8")))
+    except OSError as error:
+        raise DataError(f"cannot be read: {(error.strerror or '').lower()}", path=path) from error
+    except DataError as error:
+        raise DataError(str(error), path=path) from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(
+            f"holds no cases ({clip(repr(error))}); they are "
+            '{"toolsets": {name: [tool]}, "cases": [{"id", "kind", "tools", "question"}]}',
+            path=path,
+        ) from error
 
 
 def _case(one: Mapping[str, Any], toolsets: Mapping[str, tuple[ToolSpec, ...]]) -> Case:
