@@ -41,8 +41,17 @@ _SIZES = {"image": "image_sizes", "audio": "audio_lengths", "video": "video_size
 _IMAGES: tuple[Size, ...] = ((64, 64), (160, 640), (640, 160), (1000, 1536), (1536, 1000))
 _SECONDS = (0.5, 1.01, 3.7)
 _FRAME = (64, 96)
-_FAULTS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
-"""What a processor may raise of what it is shown."""
+_FAULTS = (
+    ArithmeticError,
+    AttributeError,
+    ImportError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""What a processor may raise of what it is shown, or of a library that it has not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +96,7 @@ def load_processor(directory: str) -> Any:
     try:
         processor = transformers.AutoProcessor.from_pretrained(directory, local_files_only=True)
     except (OSError, ValueError, ImportError) as error:
-        raise UnknownNameError(
-            f"no processor in {clip(directory)}: {str(error).splitlines()[0]}"
-        ) from error
+        raise UnknownNameError(f"no processor in {clip(directory)}: {_reason(error)}") from error
     if not any(_has(processor, kind) for kind in ("image", "audio", "video")):
         raise EncodeError(
             f"the processor {type(processor).__name__} has no mark for what is shown or heard"
@@ -318,9 +325,13 @@ def _refused(directory: str, shown: str) -> Generator[None]:
     except AntiphonError:
         raise
     except _FAULTS as error:
-        reason = (str(error) or type(error).__name__).splitlines()[0]
         name = type(load_processor(directory)).__name__
-        raise EncodeError(f"{shown}: the processor {name} refuses it: {reason}") from error
+        raise EncodeError(f"{shown}: the processor {name} refuses it: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    """The first line of what an error says."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 # ---- texts ------------------------------------------------------------------------------------
