@@ -379,6 +379,13 @@ def test_a_sound_of_several_windows_is_heard_as_long_as_all_of_them(made: Maker)
         vision.expand(AudioPart("long.wav"))
 
 
+@pytest.mark.parametrize("maker", [flamingo, phi4, glm4v, idefics3])
+def test_a_directory_of_another_family_is_asked(made: Maker, maker: Callable[[Any], Any]) -> None:
+    _, vision = made(maker)
+
+    assert load_vision(vision.directory).within(vision.root) == vision
+
+
 def test_what_a_processor_has_no_mark_for_is_refused(made: Maker) -> None:
     _, vision = made(qwen2_audio)
     (vision.root / "a.png").write_bytes(png(64, 48))

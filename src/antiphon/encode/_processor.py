@@ -45,6 +45,8 @@ def load_vision(name: str) -> "PatchVision | Gemma4Vision | ProcessorVision":
     directory = Path(name)
     given = _settings(directory, "preprocessor_config.json", "image_processor")
     heard = _settings(directory, "preprocessor_config.json", "feature_extractor")
+    if heard is None:
+        heard = _settings(directory, "preprocessor_config.json", "audio_processor")
     if given is None and heard is None:
         raise UnknownNameError(
             f"no vision model named {clip(name)}; known: {', '.join(VISIONS)}, or a "
