@@ -6,7 +6,9 @@ immutable sandbox; in the plain one where the template changes lists).  Where a 
 calls, the time includes what its caller does: writing them as text.  Every conversation is made of
 new values for each round, so that nothing is known from the round before; ``pieces`` is the first
 rendering with its pieces and their authors, of which a template tells nothing; ``next step`` is
-that of the same run, a message later.  CPU seconds count, and the best of the rounds.
+that of the same run, a message later.  CPU seconds count, and the best of the rounds.  What was
+rendered is held until it is pushed out; conversations are kept longer, as letting go of them is no
+rendering.
 
 Templates are read from installed packages and from the folder that ``ANTIPHON_TEMPLATES`` names;
 see ``tests/formats/published.py``.  Families whose template is not found are left out.
@@ -19,6 +21,7 @@ import copy
 import random
 import sys
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -39,6 +42,10 @@ _WORDS = (
     "ticket price crossing north south engine report running cancelled between after before"
 )
 WORDS = _WORDS.split()
+
+
+_kept: deque[Conversation] = deque(maxlen=160)
+"""Longer than any is held in rendering."""
 
 
 def sentence(rng: random.Random, n: int) -> str:
@@ -96,6 +103,7 @@ def compare(name: str, n_turns: int, n_rounds: int) -> tuple[float, float, float
     times: list[tuple[float, float, float, float]] = []
     for seed in range(n_rounds):
         long, other = conversation(n_turns, seed), conversation(n_turns, n_rounds + seed)
+        _kept.extend((long, other))
         longer = long.append(Message.user("And now?"))
         values = copy.deepcopy(given(replace(published, rows=None), long))
         fmt.render(conversation(1, seed), generate=True)  # loaded and warm
