@@ -15,6 +15,7 @@ from antiphon.errors import RenderError
 from antiphon.formats._scan import Parser, Syntax
 from antiphon.formats._types import Around, Author, Filled, Parts, Rendered, Run, Start, Stretch
 from antiphon.formats._usual import NONE, PLAIN_NAME, Usuals
+from antiphon.formats._walked import NOTHING, Walked, first_messages, last_walk
 from antiphon.messages import (
     AudioPart,
     Conversation,
@@ -136,21 +137,21 @@ class Writer:
             yield from range(first, len(messages))
             return
         self.tools = tools
-        slot = _slot(format, id(messages[first]))
-        known = slot[0] if slot else _NOTHING
+        slot = last_walk(format, id(messages[first]))
+        known = slot[0] if slot else NOTHING
         n = known.shared(messages, tools, first, shown_from)
         n_pieces, n_changed = len(self.pieces), len(self.changed)
         marks = known.marks[: bisect_right(known.marks, n, key=itemgetter(0))]
         if n:
             n_written, n_taken, self.state = marks[-1] if marks else (0, 0, self.state)
             self.pieces += known.pieces[:n_taken]
-            self.pieces += _first_messages(known.pieces[n_taken:], n - n_written)
+            self.pieces += first_messages(known.pieces[n_taken:], n - n_written)
             self.changed += [index for index in known.changed if index < first + n]
         for index in usual.write(messages, first + n, shown_from, self):
             yield index
             marks.append((index + 1 - first, len(self.pieces) - n_pieces, self.state))
         new, changed = self.pieces[n_pieces:], self.changed[n_changed:]
-        slot[:] = [_Walked(tuple(messages), tools, first, shown_from, new, changed, marks)]
+        slot[:] = [Walked(tuple(messages), tools, first, shown_from, new, changed, marks)]
 
     def done(self, *, start: Start = "content") -> Rendered:
         """The rendering."""
@@ -159,58 +160,6 @@ class Writer:
     def refuse(self, what: str, index: int | None = None) -> RenderError:
         """A refusal, as a value to raise."""
         return RenderError(what, format=self.family, index=index)
-
-
-@dataclass(frozen=True, slots=True)
-class _Walked:
-    """What was written of a conversation, to be taken over by a longer one."""
-
-    messages: tuple[Message, ...]
-    tools: tuple[ToolSpec, ...]
-    first: int
-    shown_from: int
-    pieces: list[Stretch]
-    changed: list[int]
-    marks: list[tuple[int, int, Any]]
-    """Behind each message that is not usual: how many messages were written, how many pieces, and
-    the state.  What stands between is whole messages, which leave the state as it is."""
-
-    def shared(
-        self, messages: Sequence[Message], tools: tuple[ToolSpec, ...], first: int, shown_from: int
-    ) -> int:
-        """How many messages from `first` on are written as they were."""
-        if first != self.first or len(tools) != len(self.tools):
-            return 0
-        if not all(map(operator.is_, tools, self.tools)):
-            return 0
-        same = map(operator.is_, messages, self.messages)
-        n = next((i for i, is_same in enumerate(same) if not is_same), None)
-        n = (min(len(messages), len(self.messages)) if n is None else n) - 1
-        if shown_from != self.shown_from:
-            n = min(n, shown_from, self.shown_from)
-        return max(0, n - first)
-
-
-def _first_messages(stretches: Iterable[Stretch], n: int) -> Iterator[Stretch]:
-    """The first ones of stretches that are whole messages."""
-    for stretch in stretches:
-        run = stretch[3]
-        size = len(run.texts) if isinstance(run, Run) else 1
-        if n < size:
-            if isinstance(run, Run) and n:
-                yield Run(run.first, run.texts[:n], run.frames[:n]).stretch()
-            return
-        yield stretch
-        n -= size
-
-
-_NOTHING = _Walked((), (), 0, 0, [], [], [])
-
-
-@lru_cache(maxsize=64)
-def _slot(format: Hashable, anchor: int) -> list[_Walked]:
-    """The last walk of a format from a first message, told by its identity; empty before it."""
-    return []
 
 
 @dataclass(frozen=True, slots=True)
