@@ -234,11 +234,17 @@ def _limits(fmt: Format) -> str:
 def _reading(fmt: Format) -> str:
     syntax = cast("Any", fmt).syntax
     lines: list[str] = []
+    others: dict[str, list[str]] = {}
     for block in syntax.blocks:
+        if block.slip == "misspelt_bars":
+            others.setdefault(block.slip, []).append(f"`{block.open.strip()}`")
+            continue
         where = " at the start of a line" if block.line_start or block.lost else ""
         lost = ", and names a tool on offer" if block.lost else ""
         lost += f", noted (`{block.slip}`)" if block.slip else ""
         lines.append(f"- `{block.open.strip()}` opens a call{where}{lost}: {_reader(block.reader)}")
+    for slip, marks in others.items():
+        lines.append(f"- So do these, noted (`{slip}`): " + ", ".join(marks))
     for thinking in syntax.thinking:
         lines.append(
             f"- Reasoning stands between `{thinking.open}` and `{thinking.close}`; the family's "
@@ -252,9 +258,14 @@ def _reading(fmt: Format) -> str:
         lines.append(f"- A call without marks counts {how}: {_reader(syntax.bare)}")
     if syntax.unmarked is not None:
         marks = " or ".join(f"`{mark}`" for mark in syntax.unmarked.behind)
+        alone = syntax.unmarked.alone
         lines.append(
             f"- The name of a tool on offer at the start of a line, with {marks} behind it, is a "
-            "call, noted (`missing_open`)"
+            + (
+                "call where the whole answer is such lines, noted (`bare_calls`)"
+                if alone
+                else "call, noted (`missing_open`)"
+            )
         )
     if syntax.blocks:
         lines.append(

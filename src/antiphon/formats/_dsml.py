@@ -11,6 +11,11 @@ from antiphon.messages import Message, ToolSpec, dump_json
 
 TOKEN = "｜DSML｜"
 END = "<｜end▁of▁sentence｜>"
+_BARS = ("｜｜", "｜", "||", "|", "")
+_OTHER_TOKENS = tuple(
+    f"{a}DSML{b}" for a in _BARS for b in _BARS if f"{a}DSML{b}" != TOKEN and len(a) == len(b)
+) + tuple(f"{a}DSML{b}" for a, b in (("｜", ""), ("", "｜"), ("|", ""), ("", "|")))
+"""How models write the token with other bars: of another kind, doubled, or left out."""
 _BLOCKS = ("function_calls", "tool_calls", "calls", "toolcalls", "tool")
 SPECIALS = frozenset(
     {
@@ -20,14 +25,15 @@ SPECIALS = frozenset(
 )  # fmt: skip
 
 
-def tags(block: str, *, space: str = "") -> Tagged:
+def tags(block: str, *, space: str = "", token: str = TOKEN) -> Tagged:
     """The tags of calls.
 
     Args:
         block: The name of the tag around all calls.
         space: What stands between the token and a tag's name.
+        token: The token, or what stands in its place.
     """
-    lead = TOKEN + space
+    lead = token + space
     return Tagged(
         open=f"<{lead}{block}>\n",
         close=f"</{lead}{block}>",
@@ -49,15 +55,28 @@ def syntax(of: Tagged) -> Syntax:
     invoke = of.call.partition(" name=")[0]
     space = "" if invoke.startswith(f"<{TOKEN} ") else " "
     otherwise = tags("tool_calls", space=space)  # as the versions before and after it write a call
+    own = of.open.strip().removeprefix(f"<{TOKEN}").removesuffix(">")
+    own_space = own[: len(own) - len(own.lstrip())]
+    barred = [
+        tags(name, space=own_space, token=token)
+        for token in _OTHER_TOKENS
+        for name in dict.fromkeys((own.lstrip(), "function_calls", "tool_calls"))
+    ]
+    slips = {
+        mark: Block(mark, each, before="\n\n", slip="misspelt_bars")
+        for each in barred
+        for mark in (each.open.strip(), each.call.partition(" name=")[0])
+    }
     blocks = (f"{tag}{TOKEN}{gap}{n}>" for n in _BLOCKS for tag in ("<", "</") for gap in ("", " "))
     return Syntax(
         blocks=(
             Block(of.open.strip(), of, before="\n\n"),
             Block(invoke, of, before="\n\n"),
             Block(f"<{TOKEN}{space}invoke", otherwise, before="\n\n"),
+            *slips.values(),
         ),
         thinking=(Thinking(after_open="", before_close="", after_close=""),),
-        doubled=(of.close,),
+        doubled=(of.close, *(each.close for each in barred)),
         ignored=tuple(mark for mark in blocks if mark not in (of.open.strip(), of.close)),
     )
 

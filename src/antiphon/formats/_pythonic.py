@@ -13,7 +13,7 @@ from antiphon.formats._grammar import Node, Rules, seq
 from antiphon.formats._members import is_bare_key, read_members
 from antiphon.formats._readers import JsonCalls, close_call, take_doubled
 from antiphon.formats._render import Writer
-from antiphon.formats._scan import NotACall, Parser
+from antiphon.formats._scan import NotACall, Parser, Unmarked
 from antiphon.formats._spelled_grammar import Spelling, quoted, spelled_arguments
 from antiphon.formats._values import PYTHON
 from antiphon.messages import JsonValue, ToolCall, ToolSpec, dump_json
@@ -65,7 +65,9 @@ class PythonCalls:
                 yield from self._json("").read(p, "")
                 return
             c.pos += in_list
-            if in_list == self.lines:
+            if self.lines and not opened_by:
+                slip = self.bare_note
+            elif in_list == self.lines:
                 slip = "array" if in_list else "no_array"
         if in_list and (yield from c.space()) == "]":
             if p.without_marks:
@@ -131,6 +133,8 @@ class PythonCalls:
             yield from close_call(p, self.close, others=self.stops)
 
 
+BARE_LINES = Unmarked(PythonCalls(lines=True, bare_note="bare_calls"), ("(",), alone=True)
+"""Calls that stand one a line, without the family's brackets or marks, as the whole answer."""
 _REST = re.compile(r"[\w.-]+")
 
 

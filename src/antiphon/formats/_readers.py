@@ -285,6 +285,8 @@ class NamedJson:
     around: tuple[str, str] = ("", "")
     """Patterns of what models write before and behind the name of a tool in place of the family's
     own."""
+    nameless: re.Pattern[str] | None = None
+    """What models write in place of a name that is only an id."""
 
     @property
     def resync(self) -> tuple[str, ...]:
@@ -300,7 +302,11 @@ class NamedJson:
         marks = (self.separator, "{") if self.direct else (self.separator,)
         name, id = self.name((yield from read_head(p, marks, before=self.resync)))
         p.note_if(self.slip)
-        p.call_name(self._meant(p, name, id), id=id, quoted=False)
+        name = self._meant(p, name, id)
+        if p.tools and name not in p.tools and self.nameless and self.nameless.fullmatch(id):
+            p.call_nameless(id)
+        else:
+            p.call_name(name, id=id, quoted=False)
         yield from c.take(self.separator)
         if self.close:
             yield from read_arguments(p, end=self.close)

@@ -29,6 +29,7 @@ from antiphon.formats._syntax import (
 from antiphon.formats._syntax import Block as Block  # families take their tables' parts from here
 from antiphon.formats._syntax import Unmarked as Unmarked
 from antiphon.formats._types import Start
+from antiphon.formats._typing import fits_tool
 from antiphon.formats._values import tail
 from antiphon.messages import (
     Delta,
@@ -43,6 +44,7 @@ from antiphon.messages import (
     ToolCall,
     ToolCallDelta,
     ToolSpec,
+    dump_json,
 )
 
 
@@ -60,6 +62,7 @@ class _Call:
     id: str = ""
     arguments: list[str] = field(default_factory=list[str])
     repairs: list[str] = field(default_factory=list[str])
+    nameless: str = ""
     n_sent: int = 0
     name_sent: bool = False
     id_sent: bool = False
@@ -282,6 +285,16 @@ class Parser:
         if id:
             call.id = id
 
+    def call_nameless(self, id: str) -> None:
+        """The call being read has only an id where its name should stand; what it is called is told
+        by its arguments, if they fit one tool on offer and no other.
+
+        Args:
+            id: What stands in the place of the name.
+        """
+        call = self._current()
+        call.id, call.nameless = id, id or "nothing"
+
     def call_id(self, id: str) -> None:
         """The id of the call being read."""
         self._current().id = id
@@ -299,6 +312,8 @@ class Parser:
         if call.tentative:
             raise NotACall("a name without arguments")
         try:
+            if call.nameless:
+                self._call_by_arguments(call)
             if not call.name:
                 raise self.c.malformed("the call has no name")
             if not call.arguments:
@@ -314,6 +329,28 @@ class Parser:
             ToolCall(call.name, arguments, call.id, self.c.kept(), tuple(call.repairs))
         )
         self._call_over()
+
+    def _call_by_arguments(self, call: _Call) -> None:
+        """Name a call after the only tool on offer that its arguments fit.
+
+        Raises:
+            Malformed: They fit none, or several, or say nothing; or the parser is strict.
+        """
+        arguments, _ = _load("".join(call.arguments) or "{}")
+        fits = [spec.name for spec in self.tools.values() if fits_tool(spec, arguments)]
+        named = arguments.get("name")
+        if not fits and isinstance(named, str) and named in self.tools:
+            rest = {key: value for key, value in arguments.items() if key != "name"}
+            if fits_tool(self.tools[named], rest):
+                fits, call.arguments = [named], [dump_json(rest)]
+        if len(fits) != 1 or not (arguments or len(self.tools) == 1):
+            which = "say nothing" if not arguments else f"fit {', '.join(fits) or 'none'}"
+            what = (
+                f"the call has no name: {call.nameless[:40]!r} is none, and of the tools on offer"
+            )
+            raise self.c.malformed(f"{what} its arguments {which}")
+        self.note("missing_name")
+        call.name = fits[0]
 
     def call_cut(self, keys: Sequence[str]) -> None:
         """The call stops where it could go on.
@@ -533,13 +570,40 @@ class Parser:
         """Read a call from its name on, if a mark that the family writes behind names follows."""
         c = self.c
         c.pos -= len(name)
-        if (yield from self._comes_behind(len(name), unmarked.behind)):
+        follows = yield from self._comes_behind(len(name), unmarked.behind)
+        if follows and unmarked.alone:
+            follows = yield from self._is_all(unmarked.reader)
+            if follows:
+                yield from self._read(unmarked.reader, "")
+                return
+        if follows:
             self._early_notes.append("missing_open")
             yield from self._bare(unmarked.reader, name, opened_by="")
             return
         c.pos += len(name)
         self._wrote_text = True
         self.text(self._space + c.kept())
+
+    def _is_all(self, reader: Reader) -> Reading[bool]:
+        """Whether the answer is nothing but calls of tools on offer, from the position on; what
+        comes is held back until that is known."""
+        c, held = self.c, list[str]()
+        if self._wrote_text or self._calls or self._invalid:
+            return False
+        c.kept()
+        while not c.closed:
+            held.append(c.rest())
+            yield
+        text = "".join(held) + c.rest()
+        c.give_back(text)
+        c.keep(c.pos)
+        whole = Parser(Syntax(first=reader), tools=tuple(self.tools.values()))
+        whole.feed(text)
+        whole.finish()
+        message = whole.message
+        names = {call.name for call in message.tool_calls}
+        is_all = not (message.parts or message.invalid_tool_calls)
+        return is_all and bool(names) and names <= self.tools.keys()
 
     def _comes_behind(self, size: int, marks: Sequence[str]) -> Reading[bool]:
         """Whether a mark comes behind the next `size` characters and a little space."""

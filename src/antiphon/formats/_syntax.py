@@ -61,6 +61,9 @@ class Unmarked:
     """What reads it, from the name on."""
     behind: tuple[str, ...]
     """The family's marks behind a name, one of which must follow."""
+    alone: bool = False
+    """Whether they are calls only where the whole answer is nothing else: what begins like one is
+    held until the answer ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +236,8 @@ def meeting(syntax: Syntax, *others: str, padded: bool = False) -> Callable[[str
     """
     marks = [*others, *(b.open for b in syntax.blocks), *syntax.doubled, *syntax.ignored]
     marks += [mark for t in syntax.thinking for mark in (t.open, t.close)]
-    marks += syntax.unmarked.behind if syntax.unmarked else ()
+    unmarked = syntax.unmarked
+    marks += unmarked.behind if unmarked and not unmarked.alone else ()
     patterns = [re.escape(mark) for mark in marks]
     firsts = [mark[:1] for mark in marks]
     is_bare = syntax.bare is not None
@@ -243,7 +247,11 @@ def meeting(syntax: Syntax, *others: str, padded: bool = False) -> Callable[[str
     search = re.compile("|".join(patterns) or r"(?!)").search
     alone = is_bare and not syntax.bare_is_native
     starts = [r"\s"] * padded + [r"\s*(?:[{\[]|```)"] * alone
-    begins = re.compile("|".join(starts)).match
+    if unmarked and unmarked.alone:
+        behind = "|".join(map(re.escape, unmarked.behind))
+        starts.append(rf"\s*[\w.:/-]+\s*(?:{behind})")
+    begins = re.compile("|".join(starts) or r"(?!)").match
+    by_name = unmarked is not None and unmarked.alone
     spaces = _SPACES if padded else frozenset[str]()
     may_begin = spaces | (_SPACES.union("{[`") if alone else spaces)
     table = table_of(syntax, False, False)
@@ -254,7 +262,7 @@ def meeting(syntax: Syntax, *others: str, padded: bool = False) -> Callable[[str
     def meets(text: str) -> bool:
         if not text:
             return False
-        if text[0] in may_begin and begins(text) is not None:
+        if (by_name or text[0] in may_begin) and begins(text) is not None:
             return True
         for first in firsts:
             if first in text:

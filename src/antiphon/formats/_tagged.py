@@ -45,6 +45,7 @@ _WRITTEN_FEED = "written_line_feed"
 _PLAIN_KEY = re.compile(r"[A-Za-z_][\w.-]*")
 _MARKUP = re.compile(r"[<&\n]")
 _MAY_BE_JSON = re.compile(r"""\s*(?:["'\[{(]|-?[0-9.]|[tfnTFN])""")
+_MAX_SPACES = 8  # characters of white space inside a mark
 _MAX_TAG = 40  # characters of a closing tag
 _CLOSING_TAG = re.compile(r"</[\w:.-]+>")
 CDATA, CDATA_END = "<![CDATA[", "]]>"
@@ -132,7 +133,9 @@ class Tagged:
                 p.note("missing_close" if ch else "missing_end")
                 p.call_end()
                 return
-            if not marks.call or not (yield from c.take(marks.call)):
+            if not marks.call or not (
+                (yield from c.take(marks.call)) or (yield from _spaced(p, (marks.call,)))
+            ):
                 raise c.unexpected(repr(marks.close))
             if not self.several:
                 p.note("several_calls")
@@ -151,6 +154,8 @@ class Tagged:
             yield from JsonCalls(marks.close).read(p, "")
             return True
         if marks.call and not (yield from c.take(marks.call)):
+            if (yield from _spaced(p, (marks.call,))):
+                return False
             if self.several and (yield from c.take(marks.close)):
                 p.call_drop()
                 return True
@@ -194,6 +199,10 @@ class Tagged:
                 seen.append("")
             elif (yield from c.take(marks.value_close)):
                 p.note("doubled_tag")
+            elif mark := (yield from _spaced(p, (marks.key, marks.call_close))):
+                if mark != marks.key:
+                    break
+                yield from self._argument(p, marks, spec, seen)
             else:
                 raise c.unexpected(repr(marks.key))
         if "" not in seen:
@@ -462,6 +471,30 @@ def _behind_call(p: Parser, marks: "_Marks") -> Reading[str]:
             return ch
         p.note("stray_tag")
         c.pos += len(found.group())
+
+
+def _spaced(p: Parser, marks: tuple[str, ...]) -> Reading[str]:
+    """Consume the first of some marks that comes with white space in it; give it back, else
+    ``""``."""
+    c = p.c
+    for mark in filter(None, () if p.strict else marks):
+        wanted, size = "".join(mark.split()), 0
+        while True:
+            window = c.text[c.pos : c.pos + len(mark) + _MAX_SPACES]
+            found = "".join(window.split())
+            if found.startswith(wanted):
+                left = len(wanted)
+                while left:
+                    left -= not window[size].isspace()
+                    size += 1
+                p.note("spaced_mark")
+                c.pos += size
+                return mark
+            is_full = len(window) == len(mark) + _MAX_SPACES
+            if c.closed or is_full or not wanted.startswith(found):
+                break
+            yield
+    return ""
 
 
 def _space(p: Parser) -> Reading[str]:

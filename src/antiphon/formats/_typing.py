@@ -174,3 +174,20 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     if isinstance(value, (dict, Mapping)):  # the first is quick to tell
         return cast("Mapping[str, Any]", value)
     return {}
+
+
+def fits_tool(spec: ToolSpec, arguments: Mapping[str, JsonValue]) -> bool:
+    """Whether arguments could be a tool's: it has what they name, of those types, and they have
+    what it requires."""
+    if set(spec.parameters.get("required") or ()) - set(arguments):
+        return False
+    for key, value in arguments.items():
+        schema = parameter(spec, key)
+        if schema is None:
+            if not spec.parameters.get("additionalProperties"):
+                return False
+            continue
+        allowed = kinds(schema, spec.parameters)
+        if allowed and not fits(kind_of(value), value, allowed):
+            return False
+    return True

@@ -141,15 +141,24 @@ class ValueEnd:
 
     def _held(self, text: str, start: int) -> int:
         longest = max(len(self.close), len(self.key), len(self.over))
+        held = 0
         for size in range(min(longest, len(text) - start), 0, -1):
             if text[len(text) - size :] in self._prefixes:
-                return size
+                held = size
+                break
+        if held > 1:
+            return held
         unfinished = self._unfinished.search(text, max(start, len(text) - longest - _LONGER))
-        return len(text) - unfinished.start() if unfinished else 0
+        return len(text) - unfinished.start() if unfinished else held
 
     def _goes_on(self, c: Cursor, size: int) -> Reading[bool]:
         """Whether the call goes on or ends behind a closing mark of that size."""
+        first, bracket, rest = self.over.partition(">")
         marks = (self.key, self.over, self.block, self.close, *self.others)
+        if bracket:  # with white space in the mark, or between its parts
+            marks += (f"{first} ", f"{first}\n", *((f"{first}>",) if rest else ()))
+        if self.key[0] == "<":
+            marks += (f"< {self.key[1:]}", f"<\n{self.key[1:]}")
         return (yield from _follows(c, size, marks))
 
     def _is_over(self, c: Cursor, size: int) -> Reading[bool]:
@@ -174,10 +183,10 @@ def _misspelt(close: str) -> str:
     character; ``""`` where there is none.
 
     >>> _misspelt("</parameter>")
-    '</para\\\\w{0,12} {0,2}'
+    '</para\\\\w{0,12}[ \\\\n]{0,2}'
     """
     tag = re.fullmatch(r"(</(?:.*\W)?\w{3,4})\w*>", close)
-    return rf"{re.escape(tag[1])}\w{{0,{_LONGER}}} {{0,2}}" if tag else ""
+    return rf"{re.escape(tag[1])}\w{{0,{_LONGER}}}[ \n]{{0,2}}" if tag else ""
 
 
 def _follows(c: Cursor, size: int, marks: tuple[str, ...]) -> Reading[bool]:

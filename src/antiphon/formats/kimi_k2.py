@@ -60,11 +60,17 @@ def _name(text: str) -> tuple[str, str]:
     id = text.strip()
     found = _ID.fullmatch(id)
     assert found is not None, "the pattern matches any text"
-    return "" if id.isdigit() else found[1], id
+    return "" if found[1].isdigit() else found[1], id
 
 
-_AROUND = (r"(?:functions?[._:]?)?", r"(?:[_.:-]?[0-9]+)?")
-_READER = NamedJson(_ARGS, _CALL_END, _name, (_CALL, _CALLS_END), around=_AROUND)
+_AROUND = (r"(?:call[-_:])?(?:functions?[._:]?)?", r"(?:[_.:-]?[0-9]+)?")
+_NAMELESS = re.compile(
+    r"(?:functions?[._:]?)?[:._-]?[0-9]*"
+    r"|(?:call|tool_call|toolu|chatcmpl-tool)[-_:.]?(?:[0-9]+|(?=[\w-]*[0-9])[A-Za-z0-9-]{8,})"
+)
+_READER = NamedJson(
+    _ARGS, _CALL_END, _name, (_CALL, _CALLS_END), around=_AROUND, nameless=_NAMELESS
+)
 _SECTION = Section(_CALL, _CALLS_END, _READER)
 _SINGULAR = ("<|tool_call_section_begin|>", "<|tool_call_section_end|>")
 _SYNTAX = Syntax(

@@ -17,7 +17,7 @@ from typing import Literal
 
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm, Node, Rules
-from antiphon.formats._pythonic import PythonCalls, call_node, call_text
+from antiphon.formats._pythonic import BARE_LINES, PythonCalls, call_node, call_text
 from antiphon.formats._render import (
     CHATML,
     Writer,
@@ -46,6 +46,7 @@ _SYNTAX = Syntax(
     thinking=(Thinking(after_open="", before_close="", after_close=""),),
     bare=PythonCalls(bare_note="bare_calls"),
     ignored=(_CALLS_END,),
+    unmarked=BARE_LINES,
 )
 _ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r"})
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm, json_form
-from antiphon.formats._pythonic import PythonCalls
+from antiphon.formats._pythonic import BARE_LINES, PythonCalls
 from antiphon.formats._readers import JsonCalls
 from antiphon.formats._render import (
     Turns,
@@ -62,6 +62,7 @@ _SYNTAX = Syntax(
     bare=_CALLS,
     bare_is_native=True,
     gap=" \t\r\n;",
+    unmarked=BARE_LINES,
 )
 
 _HOW = (

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm, Free, json_form, seq
-from antiphon.formats._pythonic import PythonCalls
+from antiphon.formats._pythonic import BARE_LINES, PythonCalls
 from antiphon.formats._readers import JsonCalls
 from antiphon.formats._render import (
     Turns,
@@ -63,6 +63,7 @@ _SYNTAX = Syntax(
     bare_is_native=True,
     gap=" \t\r\n;",
     ignored=(_PYTHON, _END_PYTHON),
+    unmarked=BARE_LINES,
 )
 
 

@@ -22,7 +22,7 @@ from typing import Literal
 
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm, Node, Rules
-from antiphon.formats._pythonic import PythonCalls, call_node, call_text
+from antiphon.formats._pythonic import BARE_LINES, PythonCalls, call_node, call_text
 from antiphon.formats._render import (
     CHATML,
     Turns,
@@ -47,6 +47,7 @@ _CALLS, _CALLS_END, _EOS = "<function_calls>", "</function_calls>", "<|endoftext
 _SYNTAX = Syntax(
     blocks=(Block(_CALLS, PythonCalls(_CALLS_END, lines=True, stops=(_CALLS,)), token=True),),
     doubled=(_CALLS_END,),
+    unmarked=BARE_LINES,
 )
 _IDENTITY = {
     "3": "You are a helpful function-calling AI assistant. ",

@@ -18,7 +18,7 @@ from typing import Literal
 
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm, Node, Rules
-from antiphon.formats._pythonic import LITERALS, PythonCalls, call_node, call_text
+from antiphon.formats._pythonic import BARE_LINES, LITERALS, PythonCalls, call_node, call_text
 from antiphon.formats._render import (
     Writer,
     check_written,
@@ -42,6 +42,7 @@ _SYNTAX = Syntax(
     bare=_CALLS,
     bare_is_native=True,
     ignored=("<|python_end|>",),
+    unmarked=BARE_LINES,
 )
 _DEFAULT = (
     "You are a helpful assistant with tool calling capabilities. Only reply with a tool call if "
