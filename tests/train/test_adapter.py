@@ -12,7 +12,7 @@ from antiphon.train._loss import token_losses
 from antiphon.train._model import load_model
 
 torch: Any = pytest.importorskip("torch")
-pytest.importorskip("peft")
+peft: Any = pytest.importorskip("peft")
 pytestmark = pytest.mark.filterwarnings("ignore:.*is deprecated:FutureWarning")
 
 
@@ -50,6 +50,31 @@ def test_loss_and_gradients_are_those_of_peft(
     assert all("lora_" in name and g.dtype == torch.float32 for name, g in own.items())
     for name, expected in gradients.items():
         assert float((own[name] - expected).norm() / expected.norm()) < limit, name
+
+
+@pytest.mark.filterwarnings("ignore:.*(lora_bias|LoRA tensor)")  # peft's, of an adapter's bias
+@pytest.mark.parametrize("more", [{"use_dora": True}, {"lora_dropout": 0.5}, {"lora_bias": True}])
+def test_an_earlier_adapter_that_does_more_is_computed_by_peft(
+    base: Path, rows: list[EncodedRow], tmp_path: Path, more: dict[str, Any]
+) -> None:
+    plain = load_model(TrainSettings(f"hf/{base}", Path("unused")))
+    lora = peft.LoraConfig(r=4, target_modules="all-linear", task_type="CAUSAL_LM", **more)
+    peft.get_peft_model(plain, lora).save_pretrained(str(tmp_path))
+    settings = TrainSettings(f"hf/{base}", Path("unused"), lora_rank=4, adapter=tmp_path)
+
+    def stepped(*, in_place: bool) -> tuple[float, dict[str, Any]]:
+        model = load_model(settings).train()
+        if in_place:
+            add_in_place(model)
+        torch.manual_seed(5)
+        return step(model, rows[0])
+
+    loss, gradients = stepped(in_place=False)
+    own_loss, own = stepped(in_place=True)
+
+    assert own_loss == loss
+    assert own.keys() == gradients.keys()
+    assert all(torch.equal(own[name], gradients[name]) for name in own)
 
 
 def test_what_computes_no_gradients_stays_exact(base: Path, rows: list[EncodedRow]) -> None:

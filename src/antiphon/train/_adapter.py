@@ -13,16 +13,27 @@ from antiphon.train._libraries import library
 
 
 def add_in_place(model: Any) -> None:
-    """Have the layers of an adapter make no copies; what computes no gradients stays peft's.
+    """Have the layers of an adapter make no copies.
+
+    What computes no gradients stays peft's, and so do layers that do more than add two products:
+    an earlier adapter may have dropout, a bias or a norm of its own (DoRA).
 
     Args:
-        model: A model on a CPU with a new adapter of peft, whole in this process.
+        model: A model on a CPU with one adapter of peft, whole in this process.
     """
-    torch, product = library("torch"), _product()
+    product = _product()
     kind: Any = library("peft.tuners.lora.layer").Linear
     for layer in model.modules():
-        if isinstance(layer, kind) and type(layer.get_base_layer()) is torch.nn.Linear:
+        if isinstance(layer, kind) and _adds_two_products(layer):
             layer.forward = partial(_forward, layer, layer.forward, product)
+
+
+def _adds_two_products(layer: Any) -> bool:
+    linear: Any = library("torch.nn").Linear
+    name = layer.active_adapters[0]
+    drops = getattr(layer.lora_dropout[name], "p", 0.0) > 0
+    has_more = drops or name in layer.lora_variant or layer.lora_bias[name]
+    return type(layer.get_base_layer()) is linear and not has_more
 
 
 def _forward(layer: Any, otherwise: Any, product: Any, x: Any) -> Any:
