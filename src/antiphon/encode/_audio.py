@@ -11,6 +11,7 @@ how long a sound is at another rate; Microsoft's description of RIFF WAVE.
 
 import math
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -43,14 +44,8 @@ class AudioRule:
             EncodeError: It is missing, damaged, too short or too long.
             MissingExtraError: It is no WAV, and PyAV is not installed.
         """
-        shown = clip(part.source, 80)
-        n_samples, rate = audio_length(part.source, root=root)
-        n_heard = math.ceil(n_samples * (self.rate / rate))
-        if self.max_frames is not None and n_heard > self.max_frames * self.hop:
-            raise too_long(shown, n_samples / rate, self.max_frames * self.hop / self.rate)
-        n_tokens = self.n_tokens_of(n_heard)
-        if n_tokens < 1:
-            raise EncodeError(f"audio {shown} is too short to be heard: {n_samples} samples")
+        most = None if self.max_frames is None else self.max_frames * self.hop
+        n_tokens = tokens_heard(part.source, self.rate, most, self.n_tokens_of, root=root)
         return Expansion((self.pad,), self.pad, ((self.pad, n_tokens),))
 
     def n_tokens_of(self, n_samples: int) -> int:
@@ -68,11 +63,49 @@ class AudioRule:
         return ((frames - 1) // 2 + 1 - 2) // 2 + 1
 
 
-def too_long(shown: str, seconds: float, most: float) -> EncodeError:
-    """The refusal of a sound whose end would be cut off in silence."""
-    return EncodeError(
-        f"audio {shown} is {seconds:.1f} s long, and the model hears {most:.0f} s at most; cut it"
-    )
+def samples_heard(
+    source: str, rate: int, most: int | None, *, root: Path = Path()
+) -> tuple[int, int]:
+    """How many samples of a sound a model hears at its own rate, and how many the sound has.
+
+    Args:
+        source: A path or a data URI.
+        rate: Samples a second that the model hears.
+        most: As many samples it hears; ``None`` where nothing is cut off.
+        root: What a path is relative to.
+
+    Raises:
+        EncodeError: As for `audio_length`; or its end would be cut off in silence.
+        MissingExtraError: It is no WAV, and PyAV is not installed.
+    """
+    n_samples, own_rate = audio_length(source, root=root)
+    n = math.ceil(n_samples * (rate / own_rate))
+    if most is not None and n > most:
+        raise EncodeError(
+            f"audio {clip(source, 80)} is {n_samples / own_rate:.1f} s long, and the model hears "
+            f"{most / rate:.0f} s at most; cut it"
+        )
+    return n, n_samples
+
+
+def tokens_heard(
+    source: str, rate: int, most: int | None, n_tokens_of: Callable[[int], int], *, root: Path
+) -> int:
+    """How many tokens a sound is.
+
+    Args:
+        source: As for `samples_heard`, as are `rate`, `most` and `root`.
+        n_tokens_of: How many tokens samples at the model's rate are.
+
+    Raises:
+        EncodeError: As for `samples_heard`; or it is too short to be a token.
+        MissingExtraError: It is no WAV, and PyAV is not installed.
+    """
+    n, n_samples = samples_heard(source, rate, most, root=root)
+    n_tokens = n_tokens_of(n)
+    if n_tokens < 1:
+        raise EncodeError(f"audio {clip(source, 80)} is too short to be heard: {n_samples} samples")
+    return n_tokens
 
 
 def audio_length(source: str, *, root: Path = Path()) -> tuple[int, int]:

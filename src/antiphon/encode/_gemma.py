@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from antiphon.encode._audio import audio_length, too_long
+from antiphon.encode._audio import tokens_heard
 from antiphon.encode._images import image_size
 from antiphon.encode._media import Expansion, find
 from antiphon.encode._streams import packets
@@ -86,7 +86,9 @@ class Gemma4Vision:
             case ImagePart():
                 return Expansion((_IMAGE,), _IMAGE, _framed(_IMAGE, self.n_tokens(part)))
             case AudioPart(source):
-                n_tokens = self._n_heard(source)
+                n_tokens = tokens_heard(
+                    source, self.rate, self.max_samples, self.n_audio_tokens_of, root=self.root
+                )
                 pieces = (("<|audio>", 1), (_AUDIO, n_tokens), ("<audio|>", 1))
                 return Expansion((_AUDIO,), _AUDIO, pieces)
             case VideoPart(source):
@@ -112,17 +114,6 @@ class Gemma4Vision:
     def within(self, root: Path) -> "Gemma4Vision":
         """The same, with paths relative to a directory."""
         return replace(self, root=root)
-
-    def _n_heard(self, source: str) -> int:
-        shown = clip(source, 80)
-        n_samples, rate = audio_length(source, root=self.root)
-        n_heard = math.ceil(n_samples * (self.rate / rate))
-        if n_heard > self.max_samples:
-            raise too_long(shown, n_samples / rate, self.max_samples / self.rate)
-        n_tokens = self.n_audio_tokens_of(n_heard)
-        if not n_tokens:
-            raise EncodeError(f"audio {shown} is too short to be heard: {n_samples} samples")
-        return n_tokens
 
     def _film(self, source: str | tuple[str, ...]) -> Iterator[tuple[str, int]]:
         """A film's frames with their times, a blank between."""

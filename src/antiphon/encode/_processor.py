@@ -6,7 +6,6 @@ extra ``hf``; files are looked at as in `_images.py`, `_audio.py` and `_videos.p
 """
 
 import json
-import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -21,7 +20,7 @@ from antiphon.encode._asking import (
     sampled,
     written,
 )
-from antiphon.encode._audio import AudioRule, audio_length, too_long
+from antiphon.encode._audio import AudioRule, samples_heard
 from antiphon.encode._gemma import FillRule, Gemma4Vision
 from antiphon.encode._images import image_size
 from antiphon.encode._media import Expansion, find, no_sense
@@ -228,7 +227,9 @@ class ProcessorVision:
                 width, height = image_size(source, root=self.root)
                 pieces = written(self.directory, "image", (height, width), shown)
             case AudioPart(source):
-                pieces = written(self.directory, "audio", (self._n_heard(source),), shown)
+                rate, most = rate_of(self.directory), longest(self.directory)
+                n_heard, _ = samples_heard(source, rate, most, root=self.root)
+                pieces = written(self.directory, "audio", (n_heard,), shown)
             case VideoPart(source):
                 film, seen = self._film(source, shown)
                 size = (len(seen.frames), film.height, film.width)
@@ -236,16 +237,6 @@ class ProcessorVision:
         if not any(n and mark == pad for mark, n in pieces):
             raise EncodeError(f"{shown} is too small to be a token")
         return Expansion((placeholder(self.directory, part.kind),), pad, pieces)
-
-    def _n_heard(self, source: str) -> int:
-        """How many samples of a sound there are at the model's rate."""
-        n_samples, rate = audio_length(source, root=self.root)
-        heard_rate = rate_of(self.directory)
-        n_heard = math.ceil(n_samples * (heard_rate / rate))
-        most = longest(self.directory)
-        if most is not None and n_heard > most:
-            raise too_long(clip(source, 80), n_samples / rate, most / heard_rate)
-        return n_heard
 
     def _film(self, source: str | tuple[str, ...], shown: str) -> tuple[Stream, Seen]:
         """A film, and which of its frames are looked at."""
