@@ -1,13 +1,11 @@
-"""Vocabularies for these tests: a real one from a package, and a tiny one trained here."""
+"""Vocabularies for these tests, as fixtures."""
 
 import json
 
 import pytest
-import tokenizers
-from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from antiphon.encode import FastTokenizer, load_tokenizer
-from encode.vocabularies import vocabulary
+from encode.vocabularies import byte_level_words, vocabulary
 
 TINY_MARKS = ("<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>")
 _WHOLE = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
@@ -28,15 +26,7 @@ def qwen3() -> FastTokenizer:
 @pytest.fixture(scope="session")
 def tiny_json() -> str:
     """A ``tokenizer.json`` of 300 byte-level words and four marks."""
-    engine = tokenizers.Tokenizer(models.BPE())
-    engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    engine.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=300,
-        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-        show_progress=False,
-    )
-    engine.train_from_iterator(["the ferry to Holm runs today", "assistant user tool"], trainer)
+    engine = byte_level_words(["the ferry to Holm runs today", "assistant user tool"])
     definition = json.loads(engine.to_str())
     definition["added_tokens"] = [
         {"id": engine.get_vocab_size() + i, "content": mark, "special": i < 2, **_WHOLE}

@@ -6,8 +6,6 @@ from itertools import product
 from typing import Any
 
 import pytest
-import tokenizers
-from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from antiphon.encode import Encoder, Gemma4Vision, ProcessorVision, load_tokenizer, load_vision
 from antiphon.errors import EncodeError
@@ -23,6 +21,7 @@ from antiphon.messages import (
 )
 from encode.test_images import png
 from encode.test_media import LENGTHS, film, wav
+from encode.vocabularies import byte_level_words
 
 pytestmark = [
     pytest.mark.slow,  # most of it the import of transformers and its processors
@@ -68,15 +67,7 @@ PIXTRAL = {"image_token": "[IMG]", "break_token": "[IMG_BREAK]", "end_token": "[
 
 def vocabulary(transformers: Any, named: dict[str, str]) -> Any:
     """Byte-level words, Gemma 4's marks, and others by the names that a processor asks for."""
-    engine: Any = tokenizers.Tokenizer(models.BPE())
-    engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    engine.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=300,
-        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-        show_progress=False,
-    )
-    engine.train_from_iterator(["the ferry to Holm runs today", "00:01 00:02"], trainer)
+    engine: Any = byte_level_words(["the ferry to Holm runs today", "00:01 00:02"])
     engine.add_special_tokens(sorted(FORMAT.specials | set(named.values())))
     return transformers.PreTrainedTokenizerFast(
         tokenizer_object=engine, pad_token="<eos>", extra_special_tokens=named
