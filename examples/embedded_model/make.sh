@@ -10,7 +10,7 @@ set -eu
 
 base=$(antiphon models fetch local)
 build=build/embedded_model
-# Page faults take a third of a step without these; with them a process keeps what it once had.
+# Without these half of a step can be page faults; with them a process keeps what it once had.
 export GLIBC_TUNABLES=glibc.malloc.hugetlb=1 MALLOC_TOP_PAD_=64000000
 export MALLOC_TRIM_THRESHOLD_=800000000 MALLOC_MMAP_THRESHOLD_=200000000
 export OMP_NUM_THREADS=1

@@ -1,8 +1,10 @@
 """From conversations to tokens, labels and loss weights.
 
 Start with `_encoder.py`; `_policy.py` says which tokens count, `_example.py` what training reads,
-and `_load.py` where vocabularies come from.  Needs the extra ``tokenizers``; knows no model
-family, reads no dataset, and runs without a network unless a vocabulary has to be fetched.
+and `_load.py` where vocabularies come from.  What is seen and heard begins in `_media.py`; models
+that do are in `_senses.py` and `_gemma.py`, and `_asking.py` asks the processor of any other.
+Needs the extra ``tokenizers``; knows no family's text, reads no dataset, and runs without a network
+unless a vocabulary has to be fetched.
 """
 
 from antiphon.encode._audio import AudioRule, audio_length
