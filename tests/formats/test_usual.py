@@ -1,14 +1,66 @@
 """Messages that the walk writes itself are written as their families write them."""
 
+from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from antiphon.formats import get_format
+from antiphon.errors import RenderError
+from antiphon.formats import Format, Piece, Rendered, get_format
 from antiphon.formats._readers import JsonCalls
 from antiphon.formats._syntax import Block, Syntax, Thinking, meeting
-from antiphon.messages import Conversation, Message, ToolCall, dump_json
+from antiphon.messages import Conversation, Message, TextPart, ToolCall, ToolSpec, dump_json
+from formats.format_cases import VARIANTS, variant
+from formats.own_conversations import own_conversations
+
+
+def _rendered(fmt: Format, conversation: Conversation) -> Rendered | str:
+    try:
+        return fmt.render(conversation, generate=True)
+    except RenderError as error:
+        return str(error)
+
+
+def _joined(rendered: Rendered) -> list[Piece]:
+    """The pieces, neighbours of one author joined."""
+    joined: list[Piece] = []
+    for piece in rendered.pieces:
+        last = joined[-1] if joined else None
+        if last and not last.special and last[1:] == piece[1:]:
+            joined[-1] = last._replace(text=last.text + piece.text)
+        elif piece.text:
+            joined.append(piece)
+    return joined
+
+
+_OWN = [c for key, c in own_conversations().items() if not key.endswith("/system")][::2]
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_the_walk_writes_a_message_as_its_family_does(name: str) -> None:
+    """With a part more that says nothing, no message is as most are."""
+    fmt = variant(name)
+    n_same = 0
+    for conversation in _OWN:
+        messages = [replace(m, parts=(*m.parts, TextPart(""))) for m in conversation.messages]
+
+        by_walk = _rendered(fmt, conversation)
+        by_family = _rendered(fmt, replace(conversation, messages=tuple(messages)))
+
+        if isinstance(by_walk, str) or isinstance(by_family, str):
+            assert by_walk == by_family
+            continue
+        assert _joined(by_walk) == _joined(by_family)
+        assert set(by_walk.changed) <= set(by_family.changed)
+        n_same += 1
+    assert n_same >= 10
+
+
+def _find(arguments: Any) -> tuple[ToolCall, ToolSpec]:
+    schema = {"type": "object", "properties": {"day": {"type": "string"}}}
+    return ToolCall("find", arguments, "c00000000"), ToolSpec("find", "", schema)
 
 
 class _Printed(str):
@@ -18,6 +70,31 @@ class _Printed(str):
 
     def __str__(self) -> str:
         return "else"
+
+
+@pytest.mark.parametrize(
+    "name", ["qwen3_coder", "minimax_m3", "lfm2", "kimi_k25", "mistral_small_3_2", "command_a"]
+)
+def test_a_string_that_prints_as_something_else_is_written_as_it_is(name: str) -> None:
+    call, spec = _find({"day": _Printed("today")})
+    said = (Message.user(_Printed("today")), Message.assistant(tool_calls=[call]))
+    result = Message.tool(_Printed("today"), call_id=call.id, name="find")
+
+    rendered = variant(name).render(Conversation((*said, result), (spec,)))
+
+    assert rendered.text.count("today") == 3
+    assert "".join(piece.text for piece in rendered.pieces) == rendered.text
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_call_that_no_assistant_made_is_not_written_as_one(name: str) -> None:
+    call, spec = _find({"day": "today"})
+
+    conversation = Conversation((Message("user", tool_calls=(call,)),), (spec,))
+
+    rendered = _rendered(variant(name), conversation)
+    assert isinstance(rendered, Rendered)
+    assert "today" not in rendered.text
 
 
 _values = st.recursive(

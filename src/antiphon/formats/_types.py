@@ -103,15 +103,15 @@ class Form:
     """What stands around all of it."""
     own: Sequence[Sequence[tuple[str, bool]]]
     """The texts before each of the model's and behind the last one, and whether each is markup."""
-    template: str = field(init=False)
-    """The whole, with ``%s`` for each text of the model's."""
+    blank: list[str] = field(init=False, repr=False)
+    """The whole in parts, each text of the model's empty."""
 
     def __post_init__(self) -> None:
         texts = ["".join([text for text, _ in group]) for group in self.own]
         whole = [self.around.opens + texts[0], *texts[1:]]
         whole[-1] += self.around.closes
-        template = "%s".join([text.replace("%", "%%") for text in whole])
-        object.__setattr__(self, "template", template)
+        blank = [part for text in whole for part in (text, "")]
+        object.__setattr__(self, "blank", blank[:-1])
 
     @cached_property
     def cut(self) -> list[list[tuple[str, Author, bool]]]:
@@ -131,7 +131,9 @@ class Form:
 
     def filled(self, texts: tuple[str, ...]) -> tuple[str, "Filled"]:
         """What it is with these texts, and what the family's own is of that."""
-        return self.template % texts, Filled(self, texts)
+        whole = self.blank.copy()
+        whole[1::2] = texts
+        return "".join(whole), Filled(self, texts)  # not %: an enum of strings prints otherwise
 
 
 class Filled(NamedTuple):

@@ -168,7 +168,9 @@ class Usuals:
         """
         n = len(messages) - first
         known = messages[first - 1 :] if first else messages
-        kinds: list[Kind] = ["calls" if m.tool_calls else m.role for m in known]
+        kinds: list[Kind] = [
+            "calls" if m.tool_calls and m.role == "assistant" else m.role for m in known
+        ]
         kinds = [*kinds, ""] if first else ["", *kinds, ""]
         n_hidden = min(max(0, shown_from - first), n)
         places: list[_At] = []
@@ -202,7 +204,7 @@ def _written(
                 if (unless := at.unless) is None or not unless(said):
                     if (change := at.change) is not None:
                         said = change(said)
-                    text = f"{opens}{said}{at.closes}"
+                    text = opens + said + at.closes
         texts.append(text)
         frames.append(frame)
     return texts, frames
