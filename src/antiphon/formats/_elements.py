@@ -10,13 +10,17 @@ schema.  ``null`` is not written: the element is left out.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, cast
 
 from antiphon.formats._cursor import Reading
 from antiphon.formats._grammar import EMPTY, Free, Lit, Node, Rep, Rules, alt, seq
+from antiphon.formats._render import of_tools
 from antiphon.formats._scan import NotACall, Parser
 from antiphon.formats._schema_grammar import SchemaMaker, rule_name
+from antiphon.formats._types import Around, Filled, Form
 from antiphon.formats._typing import json_of, kinds, resolved
+from antiphon.formats._usual import Usual
 from antiphon.formats._value_end import attributes
 from antiphon.formats._values import MAX_DEPTH, escape, read_raw
 from antiphon.messages import JsonValue, ToolCall, ToolSpec, dump_json
@@ -241,30 +245,22 @@ class Elements:
             parts.append((text, False))
         parts += [(self.lead, True), (f"</{tag}>", False)]
 
-    def doubtful(
-        self, call: ToolCall, spec: ToolSpec | None, known: dict[tuple[str, str], bool]
-    ) -> bool:
-        """Whether a call might be read back as something else, and has to be tried: all but those
-        of strings that the schema knows as such.
+    @property
+    def opens(self) -> tuple[tuple[str, bool], ...]:
+        """What stands before a block's calls, and whether each is markup."""
+        return (self.open, True), ("\n", False)
 
-        Args:
-            call: The call.
-            spec: Its tool.
-            known: Which arguments of which tools are only strings, as far as they were met.
-        """
-        if spec is None or not _PLAIN_KEY.fullmatch(call.name):
-            return True
-        for key, value in call.arguments.items():
-            if not isinstance(value, str) or self.lead in value:
-                return True
-            is_string = known.get((call.name, key))
-            if is_string is None:
-                allowed = kinds(_field(spec.parameters, key, spec), spec.parameters)
-                is_string = allowed == _STRING and _PLAIN_KEY.fullmatch(key) is not None
-                known[call.name, key] = is_string
-            if not is_string:
-                return True
-        return False
+    @property
+    def closes(self) -> tuple[tuple[str, bool], ...]:
+        """What stands behind them."""
+        return ((self.close, True),)
+
+    def doubtful(self, call: ToolCall, tools: Sequence[ToolSpec]) -> bool:
+        """Whether a call might be read back as something else, and has to be tried: all but those
+        of strings that the schema of its tool knows as such."""
+        arguments = call.arguments
+        are_strings = of_tools(_Strings, tools).are_all(call.name, tuple(arguments))
+        return not are_strings or not _are_texts(tuple(arguments.values()), self.lead)
 
     # What may be written under a grammar.
 
@@ -274,6 +270,65 @@ class Elements:
         maker.lead = self.lead
         fields = maker.fields(spec.parameters, "")
         return seq(f'{self.call} name="{spec.name}">', fields, f"{self.lead}</invoke>\n")
+
+
+class _Strings:
+    """Which arguments of which tools are only strings; what was found so is remembered."""
+
+    def __init__(self, tools: Sequence[ToolSpec]) -> None:
+        """Nothing yet."""
+        self._specs = {spec.name: spec for spec in tools}
+        self._known: set[tuple[str, tuple[str, ...]]] = set()
+
+    def are_all(self, name: str, keys: tuple[str, ...]) -> bool:
+        """Whether all of these are, and no name is odd."""
+        if (name, keys) in self._known:
+            return True
+        spec = self._specs.get(name)
+        if spec is None or not all(map(_PLAIN_KEY.fullmatch, (name, *keys))):
+            return False
+        schemas = [_field(spec.parameters, key, spec) for key in keys]
+        if not all(kinds(schema, spec.parameters) == _STRING for schema in schemas):
+            return False
+        self._known.add((name, keys))
+        return True
+
+
+def _are_texts(values: tuple[Any, ...], lead: str) -> bool:
+    """Whether values are all strings without the lead mark."""
+    try:
+        return lead not in "\n".join(values)
+    except TypeError:
+        return False
+
+
+def called(frame: Around, elements: Elements) -> Usual:
+    """How a message is written that is one call, of strings that nobody could take for markup.
+
+    Args:
+        frame: What stands around the call.
+        elements: The family's elements.
+    """
+
+    @lru_cache(maxsize=256)
+    def form(name: str, keys: tuple[str, ...]) -> Form:
+        """What stands around the values."""
+        empty = elements.write(ToolCall(name, dict.fromkeys(keys, ""), ""))
+        own: list[list[tuple[str, bool]]] = [[]]
+        for part in (*elements.opens, *empty, *elements.closes):
+            if part[0]:
+                own[-1].append(part)
+            else:
+                own.append([])
+        return Form(frame, own)
+
+    def write(call: ToolCall, tools: tuple[ToolSpec, ...]) -> tuple[str, Filled] | None:
+        if elements.doubtful(call, tools):
+            return None
+        texts = cast("tuple[str, ...]", tuple(call.arguments.values()))
+        return form(call.name, tuple(call.arguments)).filled(texts)
+
+    return Usual(call=write)
 
 
 class _ElementMaker(SchemaMaker):

@@ -8,7 +8,7 @@ from antiphon.formats._cursor import Reading
 from antiphon.formats._readers import JsonCalls, NamedJson, take_doubled
 from antiphon.formats._render import Writer
 from antiphon.formats._scan import Block, Parser, Syntax, Thinking, Unmarked
-from antiphon.messages import Conversation, Message, ToolCall, ToolSpec, dump_json
+from antiphon.messages import Conversation, Message, ToolSpec, dump_json
 
 MARKS = frozenset(
     {
@@ -78,10 +78,11 @@ def syntax(*, listed: bool, thinking: tuple[Thinking, ...] = (), lead: str = "")
 _ID = re.compile(r"[a-zA-Z0-9]{9}")
 
 
-def with_ids(
+def counted_ids(
     w: Writer, conversation: Conversation, *, interrupts: bool = False
-) -> tuple[Message, ...]:
-    """The messages with an id on every call and result; those without one are numbered in order.
+) -> list[Sequence[str]]:
+    """The ids of each message's calls, or the one that it answers; calls without one are numbered
+    in order.
 
     Args:
         interrupts: Whether a user may speak behind a result.
@@ -89,34 +90,25 @@ def with_ids(
     Raises:
         RenderError: An id is not nine letters or digits, or roles do not take turns.
     """
+    found: list[Sequence[str]] = []
     waiting: list[str] = []
-    messages: list[Message] = []
     n_calls = 0
     for index, message in enumerate(conversation.messages):
-        if message.role == "assistant" and not message.tool_calls:
-            waiting = []
-            messages.append(message)
-            continue
+        ids: Sequence[str] = ()
         if message.role == "assistant":
-            calls: list[ToolCall] = []
-            for call in message.tool_calls:
-                calls.append(call if call.id else replace(call, id=f"call{n_calls:05}"))
-                n_calls += 1
-            waiting = [call.id for call in calls]
-            if waiting != [call.id for call in message.tool_calls]:
-                message = replace(message, tool_calls=tuple(calls))
+            calls = message.tool_calls
+            ids = [call.id or f"call{n:05}" for n, call in enumerate(calls, n_calls)]
+            n_calls += len(calls)
+            waiting = [*ids]
         elif message.role == "tool":
             following = waiting.pop(0) if waiting else ""
-            if not message.tool_call_id:
-                message = replace(message, tool_call_id=following)
-        ids = [call.id for call in message.tool_calls]
-        ids += [message.tool_call_id] if message.role == "tool" else []
+            ids = (message.tool_call_id or following,)
         for id in ids:
             if not _ID.fullmatch(id):
                 raise w.refuse(f"call id {id!r} is not nine letters or digits; rename it", index)
-        messages.append(message)
-    _check_turns(w, messages, interrupts)
-    return tuple(messages)
+        found.append(ids)
+    _check_turns(w, conversation.messages, interrupts)
+    return found
 
 
 def _check_turns(w: Writer, messages: Sequence[Message], interrupts: bool) -> None:

@@ -6,6 +6,7 @@ Only literals are values; nothing is evaluated.  Names of arguments may be Pytho
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import cast
 
 from antiphon.formats._cursor import Reading
@@ -15,6 +16,8 @@ from antiphon.formats._readers import JsonCalls, close_call, take_doubled
 from antiphon.formats._render import Writer
 from antiphon.formats._scan import NotACall, Parser, Unmarked
 from antiphon.formats._spelled_grammar import Spelling, quoted, spelled_arguments
+from antiphon.formats._types import Around
+from antiphon.formats._usual import PLAIN_NAME, Usual
 from antiphon.formats._values import PYTHON
 from antiphon.messages import JsonValue, ToolCall, ToolSpec, dump_json
 
@@ -166,6 +169,35 @@ def call_text(
         raise w.refuse(f"the name of {what} cannot stand in a Python call; change it", index)
     members = ", ".join(f"{key}={argument(value)}" for key, value in call.arguments.items())
     return f"{call.name}({members})"
+
+
+def called(frame: Around, argument: Callable[[JsonValue], str]) -> Usual:
+    """How a message is written that is one call in Python's syntax, in a list.
+
+    Args:
+        frame: What stands around the list.
+        argument: Writes a value.
+    """
+
+    @lru_cache(maxsize=256)
+    def form(name: str, keys: tuple[str, ...]) -> str | None:
+        """The whole, with ``%s`` for each value; ``None`` where a name is odd."""
+        if PLAIN_NAME.fullmatch(name) is None or len(name) > MAX_NAME:
+            return None
+        if not all(map(is_bare_key, keys)):
+            return None
+        before, behind = f"{frame.opens}[{name}(", f")]{frame.closes}"
+        members = ", ".join([key.replace("%", "%%") + "=%s" for key in keys])
+        return before.replace("%", "%%") + members + behind.replace("%", "%%")
+
+    def write(call: ToolCall, tools: tuple[ToolSpec, ...]) -> tuple[str, Around] | None:
+        arguments = call.arguments
+        template = form(call.name, tuple(arguments))
+        if template is None:
+            return None
+        return template % tuple(map(argument, arguments.values())), frame
+
+    return Usual(call=write)
 
 
 def call_node(spec: ToolSpec, rules: Rules, spelling: Spelling) -> Node:

@@ -58,6 +58,8 @@ class Writer:
     """What a family carries from one message to the next; never changed in place."""
     tools: tuple[ToolSpec, ...] = ()
     """The tools on offer, as `walk` was told."""
+    ids: Sequence[Sequence[Any]] = ()
+    """The ids of each message, as `walk` was told."""
 
     def mark(self, text: str, author: Author, message: int | None = None) -> None:
         """A special token."""
@@ -115,6 +117,7 @@ class Writer:
         tools: tuple[ToolSpec, ...] = (),
         shown_from: int = 0,
         usual: Usuals = NONE,
+        ids: Sequence[Sequence[Any]] = (),
     ) -> Iterator[int]:
         """The positions of the messages to write; what was written before is not written again, and
         what is as usual is written here.
@@ -132,11 +135,13 @@ class Writer:
             shown_from: From where on reasoning is shown again, or whatever else the position of
                 a later message decides.
             usual: What writes messages as most are, each at its place.
+            ids: The ids of each message's calls, or the one that it answers, where the family
+                counts them.
         """
         if format is None or first >= len(messages):
             yield from range(first, len(messages))
             return
-        self.tools = tools
+        self.tools, self.ids = tools, ids
         slot = last_walk(format, id(messages[first]))
         known = slot[0] if slot else NOTHING
         n = known.shared(messages, tools, first, shown_from)

@@ -97,14 +97,17 @@ class Around:
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """What a family writes around and between several texts of a model's, always the same."""
+    """What a family writes around and between several texts, always the same."""
 
     around: Around
     """What stands around all of it."""
     own: Sequence[Sequence[tuple[str, bool]]]
-    """The texts before each of the model's and behind the last one, and whether each is markup."""
+    """The family's own before each text and behind the last one, and whether each is markup; of the
+    author that `around` has for what stands in it."""
+    authors: tuple[Author, ...] = ()
+    """The author of each text; where it is not said, the same."""
     blank: list[str] = field(init=False, repr=False)
-    """The whole in parts, each text of the model's empty."""
+    """The whole in parts, each text empty."""
 
     def __post_init__(self) -> None:
         texts = ["".join([text for text, _ in group]) for group in self.own]
@@ -112,6 +115,8 @@ class Form:
         whole[-1] += self.around.closes
         blank = [part for text in whole for part in (text, "")]
         object.__setattr__(self, "blank", blank[:-1])
+        authors = self.authors or (self.around.author,) * (len(self.own) - 1)
+        object.__setattr__(self, "authors", authors)
 
     @cached_property
     def cut(self) -> list[list[tuple[str, Author, bool]]]:
@@ -126,7 +131,8 @@ class Form:
         for text, is_markup in group:
             cut = _split(self.around.specials, text) if is_markup else ((text, False),)
             for part, is_mark in cut:
-                parts.append((part, "written", is_mark))
+                if part:
+                    parts.append((part, self.around.author, is_mark))
         return parts
 
     def filled(self, texts: tuple[str, ...]) -> tuple[str, "Filled"]:
@@ -137,7 +143,7 @@ class Form:
 
 
 class Filled(NamedTuple):
-    """Texts of a model's in a form: all of it is one stretch."""
+    """Texts in a form: all of it is one stretch."""
 
     form: Form
     """The family's own."""
@@ -147,10 +153,12 @@ class Filled(NamedTuple):
     def cut(self, whole: str, message: int | None) -> list[Piece]:
         """The pieces of the stretch."""
         pieces: list[Piece] = []
-        for own, text in zip(self.form.cut, (*self.texts, ""), strict=True):
+        *between, behind = self.form.cut
+        for own, text, author in zip(between, self.texts, self.form.authors, strict=True):
             pieces += [_new(Piece, (part, who, message, mark)) for part, who, mark in own]
             if text:
-                pieces.append(_new(Piece, (text, "written", message, False)))
+                pieces.append(_new(Piece, (text, author, message, False)))
+        pieces += [_new(Piece, (part, who, message, mark)) for part, who, mark in behind]
         return pieces
 
 

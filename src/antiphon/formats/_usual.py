@@ -15,7 +15,7 @@ from operator import getitem
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from antiphon.formats._syntax import Syntax, meeting
-from antiphon.formats._types import Around, Filled, Run
+from antiphon.formats._types import Around, Filled, Form, Run
 from antiphon.messages import (
     Message,
     Role,
@@ -34,6 +34,9 @@ Kind: TypeAlias = Literal["", "calls"] | Role
 Call: TypeAlias = Callable[[ToolCall, tuple[ToolSpec, ...]], tuple[str, Around | Filled] | None]
 """Writes a message that is one call, given the tools on offer, and tells what the family's own is
 of that; ``None`` where the call is not as most are."""
+Counted: TypeAlias = Callable[[Message, Sequence[Any]], tuple[str, Around | Filled] | None]
+"""The same of a message whose text holds ids that its family counts, given those that `Writer.walk`
+was told of it."""
 
 
 PLAIN_NAME = re.compile(r"[A-Za-z_][\w.-]*")
@@ -75,6 +78,8 @@ class Usual:
     """What becomes of the text, where it is not written as it is."""
     call: Call | None = None
     """Writes a message that is a call."""
+    counted: Counted | None = None
+    """Writes a message with its ids."""
     changes: bool = False
     """Whether such a message differs from when it was written."""
 
@@ -86,7 +91,8 @@ class _At(dict[Kind, "_At"]):
     """
 
     __slots__ = (
-        "_place", "_usuals", "call", "change", "changes", "closes", "frame", "opens", "unless",
+        "_place", "_usuals", "call", "change", "changes", "closes", "counted", "frame", "opens",
+        "unless",
     )  # fmt: skip
 
     def __init__(self, usuals: "Usuals", place: Place, usual: Usual) -> None:
@@ -95,7 +101,7 @@ class _At(dict[Kind, "_At"]):
         self.opens = None if usual.frame is None else usual.frame.opens + usual.lead
         self.closes = self.frame.closes
         self.unless, self.change, self.call = usual.unless, usual.change, usual.call
-        self.changes = usual.changes
+        self.counted, self.changes = usual.counted, usual.changes
 
     def __missing__(self, after: Kind) -> "_At":
         _, before, kind, is_shown = self._place
@@ -143,7 +149,8 @@ class Usuals:
             yield from range(first, len(messages))
             return
         places = self._places(messages, first, shown_from)
-        texts, frames = _written(places, messages[first:], w.tools)
+        ids = w.ids[first:] or [()] * len(places)
+        texts, frames = _written(places, messages[first:], ids, w.tools)
         begin = 0
         while True:
             try:
@@ -183,13 +190,16 @@ class Usuals:
 
 
 def _written(
-    places: Sequence[_At], messages: Sequence[Message], tools: tuple[ToolSpec, ...]
+    places: Sequence[_At],
+    messages: Sequence[Message],
+    ids: Sequence[Sequence[Any]],
+    tools: tuple[ToolSpec, ...],
 ) -> tuple[list[str | None], list[Around | Filled]]:
     """The texts of messages, ``None`` for those that are not as usual, and what is the family's own
     of each."""
     texts: list[str | None] = []
     frames: list[Around | Filled] = []
-    for at, message in zip(places, messages, strict=True):
+    for at, message, counted in zip(places, messages, ids, strict=True):
         text, frame, parts = None, at.frame, message.parts
         if message.invalid_tool_calls:
             pass
@@ -197,14 +207,15 @@ def _written(
             calls = message.tool_calls
             if len(calls) == 1 and not parts and (found := call(calls[0], tools)) is not None:
                 text, frame = found
-        elif (opens := at.opens) is not None and len(parts) == 1:
-            part = parts[0]
-            if type(part) is TextPart:
+        elif (opens := at.opens) is not None:
+            if len(parts) == 1 and type(part := parts[0]) is TextPart:
                 said = part.text
                 if (unless := at.unless) is None or not unless(said):
                     if (change := at.change) is not None:
                         said = change(said)
                     text = opens + said + at.closes
+        elif (write := at.counted) is not None and (found := write(message, counted)) is not None:
+            text, frame = found
         texts.append(text)
         frames.append(frame)
     return texts, frames
@@ -244,15 +255,18 @@ def answered(
         change: What the family makes of a text; where that changes it, the family writes it.
         without: What it may not hold besides, or the family writes it.
         trims: Whether the family takes white space from its ends; where there is some, too.
-        lead: What the model writes before it.
+        lead: What the model writes before it; where it is empty, the family writes it.
         changes: Whether such a message differs from when it was written.
     """
     meets = meeting(syntax, *without, padded=trims)
 
     def unless(text: str) -> bool:
+        if lead and not text:
+            return True
         return meets(text) or (change is not None and change(text) != text)
 
-    return Usual(frame, lead, meets if change is None else unless, changes=changes)
+    by_marks_only = change is None and not lead
+    return Usual(frame, lead, meets if by_marks_only else unless, changes=changes)
 
 
 _quoted: Callable[[Any], str] = quoted_json
@@ -296,6 +310,47 @@ def called(
             return template % tuple(map(dump_json, arguments.values())), own
 
     return Usual(call=write, changes=changes)
+
+
+def counted_call(
+    write: Callable[[ToolCall, Any], tuple[str, Around | Filled]], *, changes: bool = False
+) -> Usual:
+    """How a message is written that is one call, with an id that its family counts.
+
+    Args:
+        write: Writes the call with its id, and tells what is the family's own.
+        changes: Whether such a message differs from when it was written.
+    """
+
+    def counted(message: Message, ids: Sequence[Any]) -> tuple[str, Around | Filled] | None:
+        calls = message.tool_calls
+        if len(calls) != 1 or message.parts or not _is_plain(calls[0].name):
+            return None
+        return write(calls[0], ids[0])
+
+    return Usual(counted=counted, changes=changes)
+
+
+@lru_cache(maxsize=256)
+def _is_plain(name: str) -> bool:
+    return PLAIN_NAME.fullmatch(name) is not None
+
+
+def counted_result(form: Form, texts: Callable[[str, Any], tuple[str, ...]]) -> Usual:
+    """How a result that says something is written, with an id that its family counts.
+
+    Args:
+        form: What stands around and between its texts.
+        texts: These, told by what the tool said, and the id.
+    """
+
+    def counted(message: Message, ids: Sequence[Any]) -> tuple[str, Around | Filled] | None:
+        parts = message.parts
+        if len(parts) != 1 or type(part := parts[0]) is not TextPart or not part.text:
+            return None
+        return form.filled(texts(part.text, ids[0]))
+
+    return Usual(counted=counted)
 
 
 def json_head(

@@ -15,8 +15,9 @@ Source: ``cmd3`` of cohere-melody 0.15.3, the templates that Cohere's own server
 templates in the models' repositories were not at hand.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from antiphon.formats import _cohere as cohere
 from antiphon.formats import _command as command
@@ -32,6 +33,7 @@ from antiphon.formats._render import (
 )
 from antiphon.formats._scan import Syntax
 from antiphon.formats._types import Rendered
+from antiphon.formats._usual import Place, Usual, Usuals, answered, given
 from antiphon.messages import Conversation
 
 _CONTENT = ('{"content": ', "}")
@@ -79,17 +81,36 @@ class CommandA(Family):
         w.put(cohere.TURNS.before_all, "frame")
         self._system(w, conversation, system)
         numbers = cohere.numbered(conversation)
-        for index in w.walk(self, messages, first, tools=conversation.tools):
+        walk = w.walk(
+            self, messages, first, tools=conversation.tools, usual=_usuals(self), ids=numbers
+        )
+        for index in walk:
             match messages[index].role:
                 case "tool":
                     cohere.result(w, conversation, index, numbers[index][0], _CONTENT)
                 case "assistant":
-                    self._assistant(w, conversation, index, numbers)
+                    self._assistant(w, conversation, index, numbers[index])
                 case role:
                     cohere.TURNS.whole(w, role, messages[index].text, index)
         if generate:
             cohere.TURNS.begin(w, "assistant", None)
         return w.done()
+
+    def usual(self, place: Place) -> Usual | None:
+        """How messages are written as most are; see `_usual.py`."""
+        specials = self.specials
+        match place.kind:
+            case "calls":
+                return cohere.usual_call(specials)
+            case "assistant":
+                around = cohere.RESPONSE, cohere.END_RESPONSE
+                return answered(
+                    cohere.TURNS.frame("assistant", *around, specials=specials), cohere.SYNTAX
+                )
+            case "tool":
+                return cohere.usual_result(place, _CONTENT, specials)
+            case _:
+                return given(cohere.TURNS.frame(place.role, specials=specials))
 
     def _system(self, w: Writer, conversation: Conversation, system: str | None) -> None:
         index = None if system is None else 0
@@ -107,7 +128,7 @@ class CommandA(Family):
         cohere.TURNS.finish(w, "system", index)
 
     def _assistant(
-        self, w: Writer, conversation: Conversation, index: int, numbers: Mapping[int, list[int]]
+        self, w: Writer, conversation: Conversation, index: int, numbers: Sequence[int]
     ) -> None:
         message = conversation.messages[index]
         cohere.TURNS.begin(w, "assistant", index)
@@ -121,12 +142,17 @@ class CommandA(Family):
         if said.reasoning:
             cohere.thought(w, said.reasoning, index)
         if said.tool_calls:
-            rest = cohere.calls_parts(said, numbers[index])
+            rest = cohere.calls_parts(said, numbers)
         else:
             w.mark(cohere.RESPONSE, "written", index)
             rest = (cohere.END_RESPONSE,)
         write_answer(w, cohere.SYNTAX, conversation, said, index, *rest, since=since)
         cohere.TURNS.finish(w, "assistant", index)
+
+
+@cache
+def _usuals(family: CommandA) -> Usuals:
+    return Usuals(family.usual)
 
 
 FORMAT = CommandA()

@@ -15,7 +15,7 @@ Source: ``CohereForAI-c4ai-command-r7b-12-2024-tool_use.jinja`` in the source of
 0.3.36.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from antiphon.formats import _cohere as cohere
@@ -72,7 +72,7 @@ class CommandR7B(Family):
                 case "tool":
                     cohere.result(w, conversation, index, numbers[index][0], ("", ""))
                 case "assistant":
-                    self._assistant(w, conversation, index, numbers)
+                    self._assistant(w, conversation, index, numbers[index])
                 case role:
                     cohere.TURNS.whole(w, role, messages[index].text, index)
         if generate:
@@ -93,7 +93,7 @@ class CommandR7B(Family):
         cohere.TURNS.finish(w, "system", index)
 
     def _assistant(
-        self, w: Writer, conversation: Conversation, index: int, numbers: Mapping[int, list[int]]
+        self, w: Writer, conversation: Conversation, index: int, numbers: Sequence[int]
     ) -> None:
         message = conversation.messages[index]
         cohere.TURNS.begin(w, "assistant", index)
@@ -101,7 +101,7 @@ class CommandR7B(Family):
         if message.tool_calls:
             said = as_said(w, message, index, text="", reasoning=message.reasoning)
             cohere.thought(w, said.reasoning, index)
-            rest = cohere.calls_parts(said, numbers[index])
+            rest = cohere.calls_parts(said, numbers)
         else:
             said = as_said(w, message, index, text=message.text)
             w.mark(cohere.RESPONSE, "written", index)

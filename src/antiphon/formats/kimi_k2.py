@@ -39,8 +39,16 @@ from antiphon.formats._render import (
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
 from antiphon.formats._schema_grammar import arguments_node
-from antiphon.formats._types import Around, Rendered
-from antiphon.formats._usual import Place, Usual, Usuals, answered, given
+from antiphon.formats._types import Around, Author, Form, Parts, Rendered
+from antiphon.formats._usual import (
+    Place,
+    Usual,
+    Usuals,
+    answered,
+    counted_call,
+    counted_result,
+    given,
+)
 from antiphon.messages import Conversation, ImagePart, Message, TextPart, ToolSpec, dump_json
 
 Edition = Literal["instruct", "thinking", "k2_5"]
@@ -83,22 +91,6 @@ _SYNTAX = Syntax(
     doubled=(_CALL_END, _SINGULAR[1]),
     ignored=(_CALLS_END,),
 )
-
-
-_MARKS = frozenset({"<|im_user|>", "<|im_assistant|>", "<|im_middle|>", "<|im_end|>"})
-_USER = Around(
-    (("<|im_user|>user<|im_middle|>", "frame"),), "given", (("<|im_end|>", "frame"),), _MARKS
-)
-_ANSWERS = {
-    block: Around(
-        (("<|im_assistant|>assistant<|im_middle|>", "frame"), (block, "frame")),
-        "written",
-        (("<|im_end|>", "written"),),
-        _MARKS | {"<think>", "</think>"},
-    )
-    for block in ("", "<think></think>")
-}
-"""What stands around an answer, by the block in place of its reasoning."""
 
 
 def _ids(messages: Sequence[Message]) -> list[list[str]]:
@@ -184,8 +176,9 @@ class KimiK2(Family):
         ids = _ids(messages)
         shown_from = self._shown_from(messages)
         walk = w.walk(
-            self, messages, tools=conversation.tools, shown_from=shown_from, usual=_usuals(self)
-        )
+            self, messages, tools=conversation.tools,
+            shown_from=shown_from, usual=_usuals(self), ids=ids,
+        )  # fmt: skip
         for index in walk:
             message = messages[index]
             _open(w, message.role, index)
@@ -194,7 +187,7 @@ class KimiK2(Family):
                 w.mark("<|im_end|>", "written", index)
                 continue
             if message.role == "tool":
-                w.text(f"## Return of {ids[index][0]}\n", "frame", index)
+                w.text(_answering(ids[index][0]), "frame", index)
             _content(w, message, index)
             w.mark("<|im_end|>", "frame", index)
         if not generate:
@@ -232,17 +225,36 @@ class KimiK2(Family):
         return self.edition == "thinking" or (self.edition == "k2_5" and self.thinking)
 
     def usual(self, place: Place) -> Usual | None:
-        """How a question is written, and an answer that shows no block of reasoning."""
-        reasons = self._reasons
+        """How messages are written as most are; see `_usual.py`."""
+        opens: Parts = ((_opens(place.role), "frame"),)
+        closes: Parts = (("<|im_end|>", "frame"),)
         match place.kind:
-            case "user":
-                return given(_USER)
-            case "assistant" if not reasons or (place.after and not place.is_shown):
-                # as the last message it had a block, if an empty one
-                block = "" if self.edition == "instruct" else "<think></think>"
-                return answered(_ANSWERS[block], _SYNTAX, changes=reasons)
+            case "calls" | "assistant":
+                shown = self._reasons and (place.is_shown or not place.after)
+                # as the last message it had a block to reason in, if an empty one
+                changes = self._reasons and not shown
+                before = (*opens, *self._unreasoned(shown=shown))
+                frame = Around(before, "written", (("<|im_end|>", "written"),), self.specials)
+                if place.kind == "assistant":
+                    return answered(frame, _SYNTAX, changes=changes)
+                form = Form(frame, _CALL_PARTS)
+                return counted_call(
+                    lambda call, id: form.filled((id, dump_json(call.arguments))), changes=changes
+                )
+            case "tool":
+                form = Form(
+                    Around(opens, "frame", closes, self.specials), ((), (), ()), ("frame", "given")
+                )
+                return counted_result(form, lambda text, id: (_answering(id), text))
             case _:
-                return None
+                return given(Around(opens, "given", closes, self.specials))
+
+    def _unreasoned(self, *, shown: bool) -> Parts:
+        """The block of a message without reasoning."""
+        if not shown:
+            return () if self.edition == "instruct" else (("<think></think>", "frame"),)
+        opens: Author = "frame" if self.edition == "k2_5" else "written"
+        return ("<think>", opens), ("</think>", "written")
 
     def _assistant(
         self, w: Writer, conversation: Conversation, index: int, ids: list[str], *, shown: bool
@@ -291,6 +303,10 @@ def _opens(role: str) -> str:
     return f"{mark}{role}<|im_middle|>"
 
 
+def _answering(id: str) -> str:
+    return f"## Return of {id}\n"
+
+
 def _content(w: Writer, message: Message, index: int) -> None:
     if not message.images:
         w.text(message.text, "given", index)
@@ -302,6 +318,14 @@ def _content(w: Writer, message: Message, index: int) -> None:
             w.put(
                 "<|media_begin|>image<|media_content|><|media_pad|><|media_end|>\n", "given", index
             )
+
+
+_CALL_PARTS = (
+    ((_CALLS, True), (_CALL, True)),
+    ((_ARGS, True),),
+    ((_CALL_END, True), (_CALLS_END, True)),
+)
+"""What stands around the id and the arguments of a message's only call."""
 
 
 def _write_calls(w: Writer, message: Message, index: int, ids: list[str]) -> None:

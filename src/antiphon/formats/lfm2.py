@@ -12,19 +12,20 @@ its template writes them as they are, so that the call could not be read.
 Source: ``lfm2_v2.jinja`` and ``lfm2_2_5_v2.jinja`` as trl 1.16 ships them.
 """
 
+import re
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Literal
 
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm, Node, Rules
-from antiphon.formats._pythonic import BARE_LINES, PythonCalls, call_node, call_text
+from antiphon.formats._pythonic import BARE_LINES, PythonCalls, call_node, call_text, called
 from antiphon.formats._render import (
     CHATML,
     Writer,
     check_written,
     inline_reasoning,
     last_user,
-    plain_text,
     refuse_images,
     split_system,
     with_parts,
@@ -34,6 +35,7 @@ from antiphon.formats._schema_grammar import SchemaMaker
 from antiphon.formats._spelled_grammar import Spelling, quoted
 from antiphon.formats._tagged_grammar import PythonMaker
 from antiphon.formats._types import Rendered
+from antiphon.formats._usual import Place, Usual, Usuals, answered, given
 from antiphon.messages import Conversation, JsonValue, ToolSpec, dump_json
 
 Edition = Literal["lfm2", "lfm2_5"]
@@ -49,12 +51,13 @@ _SYNTAX = Syntax(
     unmarked=BARE_LINES,
 )
 _ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r"})
+_ESCAPED = re.compile(r"[\\'\n\r]")
 
 
 def _argument(value: JsonValue, *, printed: bool) -> str:
     """A value as the family writes it."""
     if isinstance(value, str):
-        return f"'{value.translate(_ESCAPES)}'"
+        return "'" + (value.translate(_ESCAPES) if _ESCAPED.search(value) else value) + "'"
     if isinstance(value, dict) or (isinstance(value, list) and not printed):
         return dump_json(value)
     return repr(value)
@@ -127,15 +130,16 @@ class LFM2(Family):
                 self._tools(w, conversation, index)
             CHATML.finish(w, "system", index)
         query = last_user(messages)
-        for index in w.walk(self, messages, first, tools=conversation.tools, shown_from=query):
+        walk = w.walk(
+            self, messages, first, tools=conversation.tools, shown_from=query, usual=_usuals(self)
+        )
+        for index in walk:
             message = messages[index]
             if message.role == "tool" and self.edition == "lfm2":
                 CHATML.around(w, "tool", _RESULT, message.text, _RESULT_END, index)
                 continue
-            is_answer = message.role == "assistant"
-            text = plain_text(_SYNTAX, message) if is_answer else message.text
-            if text is not None:
-                CHATML.whole(w, message.role, text, index)
+            if message.role != "assistant":
+                CHATML.whole(w, message.role, message.text, index)
                 continue
             CHATML.begin(w, "assistant", index)
             shown = self.preserve_thinking or index > query
@@ -144,6 +148,22 @@ class LFM2(Family):
         if generate:
             CHATML.begin(w, "assistant", None)
         return w.done()
+
+    def usual(self, place: Place) -> Usual | None:
+        """How messages are written as most are; see `_usual.py`."""
+        marks = ("", "")
+        if place.kind == "calls":
+            marks = (_CALLS, _CALLS_END)
+        elif place.kind == "tool" and self.edition == "lfm2":
+            marks = (_RESULT, _RESULT_END)
+        frame = CHATML.frame(place.role, *marks, specials=self.specials)
+        match place.kind:
+            case "calls":
+                return called(frame, partial(_argument, printed=self.edition == "lfm2_5"))
+            case "assistant":
+                return answered(frame, _SYNTAX)
+            case _:
+                return given(frame)
 
     def _tools(self, w: Writer, conversation: Conversation, index: int | None) -> None:
         marks = (_LIST, _LIST_END) if self.edition == "lfm2" else ("", "")
@@ -175,6 +195,11 @@ class LFM2(Family):
         for call in message.invalid_tool_calls:
             w.put(call.raw, "written", index)
         check_written(w, _SYNTAX, message, index, since=since, tools=conversation.tools)
+
+
+@cache
+def _usuals(family: LFM2) -> Usuals:
+    return Usuals(family.usual)
 
 
 FORMAT = LFM2()

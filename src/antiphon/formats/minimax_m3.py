@@ -12,12 +12,12 @@ Differs from upstream: the role ``root`` is not known.
 Source: MiniMax-M3's chat_template as xinference 4.1 ships it.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Literal
 
 from antiphon.formats import _minimax as minimax
-from antiphon.formats._elements import Elements
+from antiphon.formats._elements import Elements, called
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm
 from antiphon.formats._render import (
@@ -25,13 +25,13 @@ from antiphon.formats._render import (
     check_written,
     inline_reasoning,
     invalid_text,
-    plain_text,
     refuse_media,
     split_system,
     with_parts,
 )
 from antiphon.formats._scan import Block, Syntax, Thinking
-from antiphon.formats._types import Author, Rendered, Start
+from antiphon.formats._types import Author, Parts, Rendered, Start
+from antiphon.formats._usual import Place, Usual, Usuals, answered
 from antiphon.messages import Conversation, ImagePart, JsonValue, Message, ToolCall
 
 Mode = Literal["adaptive", "enabled", "disabled"]
@@ -124,15 +124,10 @@ class MiniMaxM3(Family):
             conversation.tools, _HOW, index=0 if first else None,
         )  # fmt: skip
         messages = conversation.messages
-        specs = {spec.name: spec for spec in conversation.tools}
-        known: dict[tuple[str, str], bool] = {}
-
-        def doubtful(call: ToolCall) -> bool:
-            return _ELEMENTS.doubtful(call, specs.get(call.name), known)
-
-        for index in w.walk(self, messages, first, tools=conversation.tools):
+        tools = conversation.tools
+        for index in w.walk(self, messages, first, tools=tools, usual=_usuals(self)):
             if conversation.messages[index].role == "assistant":
-                self._assistant(w, conversation, index, doubtful)
+                self._assistant(w, conversation, index)
             else:
                 minimax.write_given(w, self.turns, conversation.messages, index)
         if not generate:
@@ -142,19 +137,20 @@ class MiniMaxM3(Family):
         w.put(prompt[self.thinking], "frame")
         return w.done(start="reasoning" if self.thinking == "enabled" else "content")
 
-    def _assistant(
-        self,
-        w: Writer,
-        conversation: Conversation,
-        index: int,
-        doubtful: Callable[[ToolCall], bool],
-    ) -> None:
+    def usual(self, place: Place) -> Usual | None:
+        """How messages are written as most are; see `_usual.py`."""
+        unreasoned: Parts = (("</mm:think>", self._closes),)
+        frame = self.turns.frame("assistant", unreasoned, specials=self.specials)
+        match place.kind:
+            case "calls":
+                return called(frame, _ELEMENTS)
+            case "assistant":
+                return answered(frame, _SYNTAX)
+            case _:
+                return minimax.usual(place, self.turns, self.specials)
+
+    def _assistant(self, w: Writer, conversation: Conversation, index: int) -> None:
         given = conversation.messages[index]
-        text = plain_text(_SYNTAX, given)
-        if text is not None:
-            author: Author = "written" if self.thinking == "adaptive" else "frame"
-            self.turns.around(w, "assistant", (("</mm:think>", author),), text, "", index)
-            return
         message = inline_reasoning(given, open="<mm:think>", close="</mm:think>")
         calls = tuple(_without_null(call) for call in message.tool_calls)
         if (message.text, calls) != (given.text, given.tool_calls):
@@ -169,16 +165,22 @@ class MiniMaxM3(Family):
             message = replace(message, tool_calls=calls)
         check_written(
             w, _SYNTAX, message, index,
-            since=since, tools=conversation.tools, start=start, doubtful=any(map(doubtful, calls)),
+            since=since, tools=conversation.tools, start=start,
+            doubtful=any(_ELEMENTS.doubtful(call, conversation.tools) for call in calls),
             problem="its arguments would be read as something else: elements have no quotes; "
             "give the tool's schema, or values of the types that it asks for",
         )  # fmt: skip
         self.turns.finish(w, "assistant", index)
 
+    @property
+    def _closes(self) -> Author:
+        """The author of the mark that a message without reasoning begins with."""
+        return "written" if self.thinking == "adaptive" else "frame"
+
     def _think(self, w: Writer, reasoning: str, index: int) -> Start:
         """The reasoning block: the prompt's part of it is the frame's, the rest is written."""
         if not reasoning:
-            w.put("</mm:think>", "written" if self.thinking == "adaptive" else "frame", index)
+            w.put("</mm:think>", self._closes, index)
             return "content"
         w.put("<mm:think>", "frame" if self.thinking == "enabled" else "written", index)
         w.text(reasoning, "written", index)
@@ -188,11 +190,8 @@ class MiniMaxM3(Family):
 
 def _write_calls(w: Writer, message: Message, index: int) -> None:
     if message.tool_calls:
-        w.put(_ELEMENTS.open, "written", index)
-        w.text("\n", "written", index)
-        for call in message.tool_calls:
-            w.parts(_ELEMENTS.write(call), index)
-        w.put(_ELEMENTS.close, "written", index)
+        parts = [part for call in message.tool_calls for part in _ELEMENTS.write(call)]
+        w.parts([*_ELEMENTS.opens, *parts, *_ELEMENTS.closes], index)
     if message.invalid_tool_calls:
         w.put(invalid_text(message), "written", index)
 
@@ -209,6 +208,11 @@ def _bare(value: JsonValue) -> JsonValue:
     if isinstance(value, dict):
         return {k: _bare(v) for k, v in value.items() if v is not None}
     return [_bare(item) for item in value] if isinstance(value, list) else value
+
+
+@cache
+def _usuals(family: MiniMaxM3) -> Usuals:
+    return Usuals(family.usual)
 
 
 FORMAT = MiniMaxM3()

@@ -23,8 +23,10 @@ of mistral-common 1.13 (the text of tokens, our own conversations compared; they
 without text or calls, which is written empty here).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from operator import not_
 from typing import Literal
 
 from antiphon.formats import _mistral as mistral
@@ -34,14 +36,22 @@ from antiphon.formats._render import (
     Writer,
     check_written,
     last_user,
-    plain_text,
     refuse_images,
     with_parts,
 )
 from antiphon.formats._scan import Syntax
 from antiphon.formats._schema_grammar import arguments_node
-from antiphon.formats._types import Around, Author, Rendered
-from antiphon.messages import Conversation, Message, ToolCall, ToolSpec, dump_json
+from antiphon.formats._types import Around, Author, Form, Rendered
+from antiphon.formats._usual import (
+    Place,
+    Usual,
+    Usuals,
+    answered,
+    counted_call,
+    counted_result,
+    given,
+)
+from antiphon.messages import Conversation, ToolCall, ToolSpec, dump_json, quoted_json
 
 Version = Literal["v0.3", "nemo", "v7", "v7_tekken"]
 
@@ -120,12 +130,16 @@ class Mistral(Family):
         """The conversation as text. See `Format.render`."""
         w = Writer(self.name, self.specials)
         refuse_images(w, conversation.messages)
-        messages = mistral.with_ids(w, conversation, interrupts=self._is_v7)
+        messages = conversation.messages
+        ids = mistral.counted_ids(w, conversation, interrupts=self._is_v7)
         last = last_user(messages)
         w.mark("<s>", "frame")
         if last != len(messages) - 1 and not self._is_v7:
             w.changed += [0] if messages and messages[0].role == "system" else []
-        for index in w.walk(self, conversation.messages, tools=conversation.tools, shown_from=last):
+        walk = w.walk(
+            self, messages, tools=conversation.tools, shown_from=last, usual=_usuals(self), ids=ids
+        )
+        for index in walk:
             message = messages[index]
             match message.role:
                 case "system" if self._is_v7:
@@ -139,7 +153,7 @@ class Mistral(Family):
                     self._user(w, conversation, index, is_last=index == last)
                 case "tool" if self._is_v7:
                     w.mark("[TOOL_RESULTS]", "frame", index)
-                    w.text(f"{self._space}{message.tool_call_id}", "frame", index)
+                    w.text(f"{self._space}{ids[index][0]}", "frame", index)
                     w.mark("[TOOL_CONTENT]", "frame", index)
                     w.text(self._space if message.text else "", "frame", index)
                     w.text(message.text, "given", index)
@@ -148,11 +162,30 @@ class Mistral(Family):
                     w.mark("[TOOL_RESULTS]", "frame", index)
                     w.text(f'{self._space}{{"content": ', "frame", index)
                     w.text(message.text, "given", index)
-                    w.text(f', "call_id": "{message.tool_call_id}"}}', "frame", index)
+                    w.text(_answering(ids[index][0]), "frame", index)
                     w.mark("[/TOOL_RESULTS]", "frame", index)
                 case "assistant":
-                    self._assistant(w, conversation, message, index)
+                    self._assistant(w, conversation, index, ids[index])
         return w.done()
+
+    def usual(self, place: Place) -> Usual | None:
+        """How messages are written as most are; see `_usual.py`."""
+        space = self._space
+        match place.kind:
+            case "user" if not place.is_shown:
+                return given(_question(space), unless=not_)
+            case "tool" if self._is_v7:
+                return counted_result(_v7_result(space), lambda text, id: (space + id, text))
+            case "tool":
+                return counted_result(_result(space), lambda text, id: (text, _answering(id)))
+            case "calls":
+                return counted_call(
+                    lambda call, id: (f"[TOOL_CALLS]{space}[{_call_json(call, id)}]</s>", _CALLS)
+                )
+            case "assistant":
+                return answered(_ANSWER, self.syntax, trims=True, lead=space)
+            case _:
+                return None
 
     def _user(self, w: Writer, conversation: Conversation, index: int, *, is_last: bool) -> None:
         messages = conversation.messages
@@ -172,23 +205,22 @@ class Mistral(Family):
         w.text(messages[index].text, "given", index)
         w.mark("[/INST]", "frame", index)
 
-    def _assistant(self, w: Writer, conversation: Conversation, given: Message, index: int) -> None:
-        said = plain_text(self.syntax, given)
-        if said and said.strip() == said:
-            w.around(_ANSWER, self._space + said, index)
-            return
-        text = "" if given.tool_calls and not self._is_v7 else given.text
+    def _assistant(
+        self, w: Writer, conversation: Conversation, index: int, ids: Sequence[str]
+    ) -> None:
+        whole = conversation.messages[index]
+        text = "" if whole.tool_calls and not self._is_v7 else whole.text
         if self._is_v7:
             text = text.rstrip(" ")
         elif self.version == "v0.3":
             text = text.strip()
-        if given.reasoning or text != given.text:
+        if whole.reasoning or text != whole.text:
             w.changed.append(index)
-        message = with_parts(given, reasoning="", text=text)
+        message = with_parts(whole, reasoning="", text=text)
         since = len(w.pieces)
         if message.tool_calls:
             w.text(f"{self._space}{text}" if text else "", "written", index)
-            calls = ", ".join(map(_call_json, message.tool_calls))
+            calls = ", ".join(map(_call_json, message.tool_calls, ids))
             w.mark("[TOOL_CALLS]", "written", index)
             w.text(f"{self._space}[{calls}]", "written", index)
         elif message.invalid_tool_calls:
@@ -201,6 +233,32 @@ class Mistral(Family):
 
 
 _ANSWER = Around((), "written", (("</s>", "written"),), mistral.MARKS)
+_CALLS = Around((("[TOOL_CALLS]", "written"),), "written", (("</s>", "written"),), mistral.MARKS)
+
+
+@cache
+def _usuals(family: Mistral) -> Usuals:
+    return Usuals(family.usual)
+
+
+def _result(space: str) -> Form:
+    before: tuple[tuple[str, Author], ...] = (
+        ("[TOOL_RESULTS]", "frame"), (space + '{"content": ', "frame"),
+    )  # fmt: skip
+    around = Around(before, "frame", (("[/TOOL_RESULTS]", "frame"),), mistral.MARKS)
+    return Form(around, ((), (), ()), ("given", "frame"))
+
+
+def _v7_result(space: str) -> Form:
+    around = Around(
+        (("[TOOL_RESULTS]", "frame"),), "frame", (("[/TOOL_RESULTS]", "frame"),), _V7_MARKS
+    )
+    own = ((), (("[TOOL_CONTENT]", True), (space, False)), ())
+    return Form(around, own, ("frame", "given"))
+
+
+def _answering(id: str) -> str:
+    return f', "call_id": "{id}"}}'
 
 
 @cache
@@ -209,8 +267,9 @@ def _question(space: str) -> Around:
     return Around(before, "given", (("[/INST]", "frame"),), mistral.MARKS)
 
 
-def _call_json(call: ToolCall) -> str:
-    return dump_json({"name": call.name, "arguments": call.arguments, "id": call.id})
+def _call_json(call: ToolCall, id: str) -> str:
+    name, arguments = quoted_json(call.name), dump_json(call.arguments)
+    return f'{{"name": {name}, "arguments": {arguments}, "id": "{id}"}}'
 
 
 FORMAT = Mistral()

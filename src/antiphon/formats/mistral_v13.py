@@ -19,7 +19,9 @@ for v13, the tokenizers of mistral-common 1.13 (the text of tokens, our own conv
 they refuse an answer without text or calls, which is written empty here).
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Literal
 
 from antiphon.formats import _mistral as mistral
@@ -30,17 +32,23 @@ from antiphon.formats._render import (
     check_written,
     inline_reasoning,
     last_user,
-    plain_text,
     refuse_images,
     with_parts,
 )
 from antiphon.formats._scan import Syntax, Thinking
 from antiphon.formats._schema_grammar import arguments_node
-from antiphon.formats._types import Around, Rendered
-from antiphon.messages import Conversation, Message, ToolSpec, dump_json
+from antiphon.formats._types import Around, Filled, Form, Rendered
+from antiphon.formats._usual import (
+    Place,
+    Usual,
+    Usuals,
+    answered,
+    counted_call,
+    counted_result,
+    given,
+)
+from antiphon.messages import Conversation, Message, ToolCall, ToolSpec, dump_json
 
-_QUESTION = Around((("[INST]", "frame"),), "given", (("[/INST]", "frame"),), mistral.MARKS)
-_ANSWER = Around((), "written", (("</s>", "written"),), mistral.MARKS)
 _DEFAULT_SYSTEM = (
     "You are Mistral Small 3, a Large Language Model (LLM) created by Mistral AI, a French "
     "startup headquartered in Paris.\n"
@@ -106,6 +114,15 @@ _MARKS = mistral.MARKS | {
     "[TOOL_CONTENT]",
 }
 _V13_MARKS = _MARKS | {"[THINK]", "[/THINK]"}
+_QUESTION = Around((("[INST]", "frame"),), "given", (("[/INST]", "frame"),), _MARKS)
+_ANSWER = Around((), "written", (("</s>", "written"),), _MARKS)
+_CALL = Around((("[TOOL_CALLS]", "written"),), "written", (("</s>", "written"),), _MARKS)
+_RESULT = Around((("[TOOL_RESULTS]", "frame"),), "given", (("[/TOOL_RESULTS]", "frame"),), _MARKS)
+_CALL_FORM = Form(_CALL, ((), (("[CALL_ID]", True),), (("[ARGS]", True),), ()))
+_V13_CALL_FORM = Form(_CALL, ((), (("[ARGS]", True),), ()))
+_RESULT_FORM = Form(
+    replace(_RESULT, author="frame"), ((), (("[TOOL_CONTENT]", True),), ()), ("frame", "given")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,10 +191,10 @@ class MistralV13(Family):
         """The conversation as text. See `Format.render`."""
         w = Writer(self.name, self.specials)
         refuse_images(w, conversation.messages)
-        messages = mistral.with_ids(w, conversation, interrupts=self._is_v13)
-        last = last_user(messages)
+        messages = conversation.messages
+        ids = mistral.counted_ids(w, conversation, interrupts=self._is_v13)
         first = next((i for i, m in enumerate(messages) if m.role == "user"), -1)
-        listed, shown = (first, 0) if self._is_v13 else (last, last)
+        listed = first if self._is_v13 else last_user(messages)
         w.mark("<s>", "frame")
         default = self.default_system
         if default is None and not self._is_v13:
@@ -186,9 +203,11 @@ class MistralV13(Family):
             w.mark("[SYSTEM_PROMPT]", "frame")
             w.text(default, "frame")
             w.mark("[/SYSTEM_PROMPT]", "frame")
-        for index in w.walk(
-            self, conversation.messages, tools=conversation.tools, shown_from=shown
-        ):
+        walk = w.walk(
+            self, messages, tools=conversation.tools,
+            shown_from=listed + self._is_v13, usual=_usuals(self), ids=ids,
+        )  # fmt: skip
+        for index in walk:
             message = messages[index]
             match message.role:
                 case "system":
@@ -200,13 +219,39 @@ class MistralV13(Family):
                 case "tool":
                     w.mark("[TOOL_RESULTS]", "frame", index)
                     if not self._is_v13:
-                        w.text(message.tool_call_id, "frame", index)
+                        w.text(ids[index][0], "frame", index)
                         w.mark("[TOOL_CONTENT]", "frame", index)
                     w.text(message.text, "given", index)
                     w.mark("[/TOOL_RESULTS]", "frame", index)
                 case "assistant":
-                    self._assistant(w, conversation, message, index)
+                    self._assistant(w, conversation, index, ids[index])
         return w.done()
+
+    def usual(self, place: Place) -> Usual | None:
+        """How messages are written as most are; see `_usual.py`.
+
+        Reasoning is shown the same everywhere: what `shown_from` tells is where no tools are
+        listed any more (``v13``), or not yet.
+        """
+        match place.kind:
+            case "user" if place.is_shown == self._is_v13:
+                return given(_QUESTION)
+            case "tool" if self._is_v13:
+                return given(_RESULT)
+            case "tool":
+                return counted_result(_RESULT_FORM, lambda text, id: (id, text))
+            case "calls":
+                return counted_call(self._call)
+            case "assistant":
+                return answered(_ANSWER, _SYNTAX, _without_end if self._is_v13 else None)
+            case _:
+                return None
+
+    def _call(self, call: ToolCall, id: str) -> tuple[str, Filled]:
+        arguments = dump_json(call.arguments)
+        if self._is_v13:
+            return _V13_CALL_FORM.filled((call.name, arguments))
+        return _CALL_FORM.filled((call.name, id, arguments))
 
     def _user(
         self, w: Writer, conversation: Conversation, message: Message, index: int, *, lists: bool
@@ -221,38 +266,47 @@ class MistralV13(Family):
             w.mark("[/AVAILABLE_TOOLS]", "frame", index)
         w.around(_QUESTION, message.text, index)
 
-    def _assistant(self, w: Writer, conversation: Conversation, given: Message, index: int) -> None:
-        said = plain_text(self.syntax, given)
-        if said is not None and not (self._is_v13 and (said.endswith(" ") or "<think>" in said)):
-            w.around(_ANSWER, said, index)
-            return
+    def _assistant(
+        self, w: Writer, conversation: Conversation, index: int, ids: Sequence[str]
+    ) -> None:
+        whole = conversation.messages[index]
         if self._is_v13:
-            given = inline_reasoning(given)
-        text = "" if given.tool_calls and not self._is_v13 else given.text
-        reasoning = given.reasoning if self._is_v13 else ""
+            whole = inline_reasoning(whole)
+        text = "" if whole.tool_calls and not self._is_v13 else whole.text
+        reasoning = whole.reasoning if self._is_v13 else ""
         if not reasoning and self._is_v13:
-            text = text.rstrip(" ")
-        if reasoning != given.reasoning or text != given.text:
+            text = _without_end(text)
+        if reasoning != whole.reasoning or text != whole.text:
             w.changed.append(index)
-        message = with_parts(given, reasoning=reasoning, text=text)
+        message = with_parts(whole, reasoning=reasoning, text=text)
         since = len(w.pieces)
         if reasoning:
             w.mark("[THINK]", "written", index)
             w.text(reasoning, "written", index)
             w.mark("[/THINK]", "written", index)
         w.text(text, "written", index)
-        for call in message.tool_calls:
+        for call, id in zip(message.tool_calls, ids, strict=True):
             w.mark("[TOOL_CALLS]", "written", index)
             w.text(call.name, "written", index)
             if not self._is_v13:
                 w.mark("[CALL_ID]", "written", index)
-                w.text(call.id, "written", index)
+                w.text(id, "written", index)
             w.mark("[ARGS]", "written", index)
             w.text(dump_json(call.arguments), "written", index)
         for call in message.invalid_tool_calls:
             w.put(call.raw, "written", index)
         check_written(w, self.syntax, message, index, since=since, tools=conversation.tools)
         w.mark("</s>", "written", index)
+
+
+def _without_end(text: str) -> str:
+    """A text without the spaces at its end, as v13 writes it."""
+    return text.rstrip(" ")
+
+
+@cache
+def _usuals(family: MistralV13) -> Usuals:
+    return Usuals(family.usual)
 
 
 FORMAT = MistralV13()

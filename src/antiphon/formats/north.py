@@ -14,6 +14,7 @@ answers in JSON are not rendered.
 Source: ``Cohere2MoE.jinja`` in the source of llama-cpp-python 0.3.36.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from antiphon.formats import _cohere as cohere
@@ -92,7 +93,7 @@ class North(Family):
                 case "tool":
                     cohere.result(w, conversation, index, numbers[index][0], _CONTENT)
                 case "assistant":
-                    self._assistant(w, conversation, index, numbers.get(index, []))
+                    self._assistant(w, conversation, index, numbers[index])
                 case role:
                     cohere.TURNS.begin(w, role, index)
                     w.mark(cohere.TEXT, "frame", index)
@@ -106,7 +107,7 @@ class North(Family):
         return w.done(start="reasoning" if self.thinking else "content")
 
     def _assistant(
-        self, w: Writer, conversation: Conversation, index: int, numbers: list[int]
+        self, w: Writer, conversation: Conversation, index: int, numbers: Sequence[int]
     ) -> None:
         message = conversation.messages[index]
         cohere.TURNS.begin(w, "assistant", index)
