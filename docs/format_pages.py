@@ -236,7 +236,7 @@ def _reading(fmt: Format) -> str:
     lines: list[str] = []
     others: dict[str, list[str]] = {}
     for block in syntax.blocks:
-        if block.slip == "misspelt_bars":
+        if block.slip in ("misspelt_bars", "other_marks", "tagged_call"):
             others.setdefault(block.slip, []).append(f"`{block.open.strip()}`")
             continue
         where = " at the start of a line" if block.line_start or block.lost else ""

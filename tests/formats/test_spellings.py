@@ -64,6 +64,44 @@ SPELLINGS = [
     ("pythonic", '[{"name": "find", "parameters": {"query": "nib", "limit": 2}}]', "json_calls"),
     ("lfm2", '{"name": "find", "arguments": {"query": "nib", "limit": 2}}', "json_calls"),
     ("mistral_v13", '[{"name": "find", "arguments": {"query": "nib", "limit": 2}}]', "bare_json"),
+    ("xlam", '[{"arguments": {"query": "nib", "limit": 02}, "name": "find"}]', "bad_number"),
+    *(
+        ("hermes", f"<tool_call>\n{call}\n</tool_call>", repair)
+        for call, repair in (
+            ('{"name": "find", "query": "nib", "limit": 2}', "flat_arguments"),
+            ('{"find": {"query": "nib", "limit": 2}}', "name_as_key"),
+            ('{"action": "find", "action_input": {"query": "nib", "limit": 2}}', "action_key"),
+            ('{"name": "find", "arguments": [{"query": "nib", "limit": 2}]}', "array_arguments"),
+            ('{"tool_calls": [{"name": "find", "arguments": {"query": "nib", "limit": 2}}]}',
+             "calls_wrapper"),
+            ('{name: "find", arguments: {query: "nib", limit: 2}}', "bare_key"),
+            ('{"name": "find", "arguments": {"query": "nib", limit": 2}}', "missing_quote"),
+            ('{"name": "find", "arguments": {"query": "nib", "limit": +2}}', "bad_number"),
+            ("<function=find>\n<parameter=query>\nnib\n</parameter>\n<parameter=limit>\n2\n"
+             "</parameter>\n</function>", "tagged_call"),
+        )
+    ),
+    *(
+        ("hermes", f'{opens}\n{{"name": "find", "arguments": {{"query": "nib", "limit": 2}}}}\n'
+         f"{closes}", repair)
+        for opens, closes, repair in (
+            ("<tools>", "</tools>", "other_marks"),
+            ("<function_call>", "</function_call>", "other_marks"),
+            ("<|tool_call|>", "<|/tool_call|>", "other_marks"),
+            ("<tool_call>", "</tool_calls>", "misspelt_tag"),
+            ("<tool_call>", "</ tool_call >", "misspelt_tag"),
+            ("<tool_call>", "</tool_ca", "missing_end"),
+        )
+    ),
+    ("llama3_1", '<function=find>{"query": "nib", "limit": 2}</function>', "tagged_call"),
+    *(
+        ("minimax_m2", f'{opens}\n<invoke name="find">\n<parameter name="query">nib</parameter>\n'
+         f'<parameter name="limit">2</parameter>\n</invoke>\n{closes}', "other_marks")
+        for opens, closes in (("<tool_call>", "</tool_call>"), ("<function_calls>",
+                              "</function_calls>"), ("[TOOL_CALL]", "[/TOOL_CALL]"))
+    ),
+    ("minimax_m2", '[TOOL_CALL]\n{"name": "find", "arguments": {"query": "nib", "limit": 2}}\n'
+     "[/TOOL_CALL]", "other_marks"),
 ]  # fmt: skip
 
 
@@ -72,8 +110,8 @@ def test_a_spelling_that_models_use_in_place_of_the_family_s_is_read_and_named(
     name: str, text: str, repair: str
 ) -> None:
     """sgl-project/sglang#21377, QwenLM/Qwen3.8#178, exo-explore/exo#2281, hybridgroup/yzma#243,
-    ollama/ollama#7824, vllm-project/vllm#32146, #47612 and #51075,
-    vllm-project/vllm-gaudi#1724."""
+    ollama/ollama#7824, vllm-project/vllm#32146, #47612, #47901 and #51075,
+    vllm-project/vllm-gaudi#1724, lmstudio-ai/lmstudio-bug-tracker#1177, ollama/ollama#14493."""
     answer = Answer(get_format(name), text, "content")
 
     message, strict = read(answer, text), read(answer, text, strict=True)
@@ -84,6 +122,99 @@ def test_a_spelling_that_models_use_in_place_of_the_family_s_is_read_and_named(
     assert not any(call.repairs for call in strict.tool_calls)
     assert strict.text or strict.invalid_tool_calls
     assert "nib" in kept_of(strict)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("hermes", '<tool_call>\n{"name": "NAME", "arguments": {"query": "nib", "limit": 2}}\n'
+         "</tool_call>"),
+        ("gemma4", '<|tool_call>call:NAME{query:<|"|>nib<|"|>,limit:2}<tool_call|>'),
+        ("qwen3_coder", "<tool_call>\n<function=NAME>\n<parameter=query>\nnib\n</parameter>\n"
+         "<parameter=limit>\n2\n</parameter>\n</function>\n</tool_call>"),
+        ("pythonic", "[NAME(query='nib', limit=2)]"),
+    ],
+)  # fmt: skip
+def test_a_name_with_a_namespace_before_it_is_of_the_tool_on_offer(name: str, text: str) -> None:
+    """jundot/omlx#1830 and #1854."""
+    answer = Answer(get_format(name), "", "content")
+    for namespace in ("functions.", "default_api.", "google.mcp."):
+        message = read(answer, text.replace("NAME", f"{namespace}find"))
+        strict = read(answer, text.replace("NAME", f"{namespace}find"), strict=True)
+
+        assert calls_of(message) == [("find", {"query": "nib", "limit": 2})]
+        assert message.tool_calls[0].repairs == ("namespaced_name",)
+        assert "find" not in [call.name for call in strict.tool_calls]
+        assert "nib" in kept_of(strict)
+    for other in ("finder", "tofind", "find.all", "functions.seek"):
+        assert "find" not in [c.name for c in read(answer, text.replace("NAME", other)).tool_calls]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("hermes", '<tool_call>\n{"name": "find", "arguments": {"query": "the "big" one", "limit": '
+         "2}}\n</tool_call>", 'the "big" one'),
+        ("hermes", '<tool_call>\n{"name": "find", "arguments": {"query": "the "big"", "limit": '
+         "2}}\n</tool_call>", None),
+        ("llama3_1", '{"name": "find", "parameters": {"query": "a "b c" d", "limit": 2}}',
+         'a "b c" d'),
+        ("gemma4", "<|tool_call>call:find{query:'it's a nib, eh',limit:2}<tool_call|>",
+         "it's a nib, eh"),
+        ("pythonic", "[find(query='it's a nib', limit=2)]", "it's a nib"),
+        ("pythonic", "[find(query='a' 'b', limit=2)]", "ab"),
+        ("pythonic", "[find(query='a' + 'b', limit=2)]", None),
+    ],
+)  # fmt: skip
+def test_a_quote_that_no_backslash_stands_before_does_not_end_a_string_where_a_word_is_glued_to_it(
+    name: str, text: str, said: str | None
+) -> None:
+    answer = Answer(get_format(name), "", "content")
+
+    message, strict = read(answer, text), read(answer, text, strict=True)
+
+    assert [c["query"] for _, c in calls_of(message)] == ([] if said is None else [said])
+    if said is None:
+        assert text in kept_of(message)
+    elif said != "ab":
+        assert "unescaped_quote" in message.tool_calls[0].repairs
+        assert not strict.tool_calls
+
+
+def test_a_mark_of_another_family_in_prose_or_around_other_data_is_text() -> None:
+    for text in (
+        "<tools> are listed here.",
+        '<tools>\n{"name": "hammer", "weight": 2}\n</tools>',
+        "Use\n<function_call>\nto call.",
+        "<function=find> is how it begins.",
+        '[TOOL_CALL]\n{"a": 1}\n[/TOOL_CALL]',
+    ):
+        for name in ("hermes", "minimax_m2"):
+            assert read(Answer(get_format(name), "", "content"), text).text == text
+
+
+def test_an_object_that_names_a_tool_and_holds_none_of_its_arguments_has_none() -> None:
+    text = '<tool_call>\n{"name": "ping", "why": 1}\n</tool_call>'
+
+    message = read(Answer(get_format("hermes"), "", "content"), text)
+
+    assert [(c.name, c.arguments, c.repairs) for c in message.tool_calls] == [
+        ("ping", {}, ("extra_key",))
+    ]
+
+
+def test_a_bare_array_of_calls_holds_one_of_a_tool_without_parameters() -> None:
+    """vllm-project/vllm#47901: what stands behind a call without arguments keeps its own."""
+    find = '{"name": "find", "arguments": {"query": "nib", "limit": 2}}'
+    for ping, repairs in (
+        ('{"name": "ping", "arguments": {}}', ()),
+        ('{"name": "ping"}', ("no_arguments",)),
+        ('{"arguments": {}, "name": "ping"}', ()),
+    ):
+        message = read(Answer(get_format("xlam"), "", "content"), f"[{ping}, {find}]")
+
+        assert calls_of(message) == [("ping", {}), ("find", {"query": "nib", "limit": 2})]
+        assert message.tool_calls[0].repairs == repairs
 
 
 def test_calls_with_commas_between_them_are_read_and_a_comma_before_text_is_kept() -> None:

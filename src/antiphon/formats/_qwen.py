@@ -4,6 +4,7 @@ user turn."""
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
+from antiphon.formats._kin import TAGS, json_blocks
 from antiphon.formats._readers import JsonCalls
 from antiphon.formats._render import (
     CHATML,
@@ -62,9 +63,10 @@ SYNTAX = Syntax(
     blocks=(
         Block(
             "<tool_call>",
-            JsonCalls("</tool_call>", next_block=("<tool_call>",)),
+            JsonCalls("</tool_call>", next_block=("<tool_call>",), tagged=TAGS),
             before="\n",
         ),
+        *json_blocks("<tool_call>"),
     ),
     thinking=(Thinking(),),
     bare=JsonCalls(bare_note="bare_json"),

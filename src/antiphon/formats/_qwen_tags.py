@@ -1,6 +1,9 @@
 """What Qwen3-Coder, Qwen3.5 and their kin share: a tag per argument, and the words that ask for
 it."""
 
+from dataclasses import replace
+
+from antiphon.formats._kin import TAGS, tag_blocks
 from antiphon.formats._scan import Block, Syntax, Thinking
 from antiphon.formats._tagged import Tagged as Tagged
 
@@ -42,17 +45,7 @@ def tags(python: frozenset[str]) -> Tagged:
     Args:
         python: The JSON types whose values are written as Python writes them.
     """
-    return Tagged(
-        open="<tool_call>\n",
-        close="</tool_call>",
-        call="<function=",
-        named=">\n",
-        call_close="</function>\n",
-        key="<parameter=",
-        keyed=">\n",
-        value_close="\n</parameter>\n",
-        python=python,
-    )
+    return replace(TAGS, python=python)
 
 
 def syntax(of: Tagged, *, lead: str = "") -> Syntax:
@@ -61,6 +54,7 @@ def syntax(of: Tagged, *, lead: str = "") -> Syntax:
         blocks=(
             Block("<tool_call>", of, before="\n\n"),
             Block("<function=", of, before="\n\n", lost=True),
+            *tag_blocks(of, "<tool_call>"),
         ),
         thinking=(Thinking(),),
         doubled=("</tool_call>",),

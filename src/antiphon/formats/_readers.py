@@ -10,15 +10,19 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from antiphon.formats._cursor import Reading
+from antiphon.formats._cursor import Cursor, Reading
 from antiphon.formats._scan import NotACall, Parser
-from antiphon.formats._syntax import Reader
-from antiphon.formats._values import JSON, convert, read_string, read_value
+from antiphon.formats._syntax import BARE, Reader
+from antiphon.formats._values import JSON, convert, read_key, read_string, read_value
+from antiphon.messages import dump_json
 
 _FENCE = "```"
 _QUOTES = ('"', "'")
-_NAME_KEYS = ("function", "function_name", "tool", "tool_name")
-_ARGUMENT_KEYS = ("args", "input", "params", "tool_args", "tool_input")
+_NAME_KEYS = ("function", "function_name", "tool", "tool_name", "action", "recipient_name")
+_ARGUMENT_KEYS = ("args", "input", "params", "tool_args", "tool_input", "action_input")
+_WRAPPERS = ("tool_calls", "calls")
+_TAG_END = re.compile(r"<\s*/\s*[\w:.-]{1,40}\s*>")
+_MAX_TAG = 48  # characters of a closing tag
 MAX_HEAD = 512  # characters before the mark behind a call's name
 
 
@@ -46,6 +50,8 @@ class JsonCalls:
     """What to note when this reads calls that lost their marks."""
     next_block: tuple[str, ...] = ()
     """Marks that start the next block, where a malformed one ends at the latest."""
+    tagged: Reader | None = None
+    """Reads calls in tags, behind their block's mark, where models write such in place of JSON."""
     python: Reader | None = None
     """Reads calls in Python's syntax, behind their opening bracket, where models write such in
     place of the family's."""
@@ -61,6 +67,11 @@ class JsonCalls:
         if not p.call_in_progress:
             p.call_begin()
         fenced, ch = yield from self._opening(p, opened_by)
+        if ch == "<":
+            assert self.tagged is not None
+            p.note("tagged_call")
+            yield from self.tagged.read(p, opened_by)
+            return
         in_array = ch == "["
         if in_array:
             ch = yield from c.space()
@@ -74,7 +85,7 @@ class JsonCalls:
                 p.note("array")
             if ch == "]":
                 c.pos += 1
-                yield from self._closing(p, fenced)
+                yield from self._closing(p, opened_by, fenced)
                 p.call_drop()
                 return
         elif ch == "{" and self.array:
@@ -86,7 +97,7 @@ class JsonCalls:
                 break
             p.call_end()
             p.call_begin()
-        yield from self._closing(p, fenced)
+        yield from self._closing(p, opened_by, fenced)
         p.call_end()
 
     def _opening(self, p: Parser, opened_by: str) -> Reading[tuple[bool, str]]:
@@ -111,6 +122,8 @@ class JsonCalls:
                 raise NotACall("a fence of something else")
             fenced = True
             ch = yield from c.space()
+        if ch == "<" and self.tagged is not None and (yield from c.is_next("<function=")):
+            return False, ch
         if ch not in ("{", "["):
             raise NotACall(str(c.unexpected("a call as a JSON object")))
         c.pos += ch == "["
@@ -152,13 +165,13 @@ class JsonCalls:
             raise c.unexpected("',' or ']' after a call")
         return False, False
 
-    def _closing(self, p: Parser, fenced: bool) -> Reading[None]:
+    def _closing(self, p: Parser, opened_by: str, fenced: bool) -> Reading[None]:
         c = p.c
         if fenced:
             ch = yield from c.space()
             if ch == "`":
                 yield from c.take(_FENCE)
-        if not self.close or p.without_marks:
+        if not self.close or (p.without_marks and opened_by in BARE):
             return
         yield from close_call(p, self.close, others=self.next_block)
 
@@ -172,12 +185,13 @@ class JsonCalls:
         if ch == "}":
             c.pos += 1
             raise c.malformed("an empty object is no call")
+        others: dict[str, str] = {}
         while True:
-            key = yield from read_string(c, p.note, key=True)
+            key = yield from read_key(c, p.note)
             if (yield from c.space()) != ":":
                 raise c.unexpected("':' after a key")
             c.pos += 1
-            yield from self._member(p, key)
+            yield from self._member(p, key, others)
             ch = yield from c.space()
             if ch == ",":
                 c.pos += 1
@@ -187,6 +201,7 @@ class JsonCalls:
                 p.note("trailing_comma")
             if ch == "}":
                 c.pos += 1
+                _take_others(p, others)
                 return
             if ch == '"':
                 p.note("missing_comma")
@@ -196,10 +211,12 @@ class JsonCalls:
                 closes and (yield from c.peek(2)) == self.close[:2]
             ):
                 p.note("missing_bracket")
+                _take_others(p, others)
                 return
             raise c.unexpected("',' or '}' in a call")
 
-    def _member(self, p: Parser, key: str) -> Reading[None]:
+    def _member(self, p: Parser, key: str, others: dict[str, str]) -> Reading[None]:
+        """The value of one key of a call; of a key that calls do not have, it goes to `others`."""
         c = p.c
         if key in self.name:
             p.call_name((yield from read_string(c, p.note)))
@@ -208,9 +225,9 @@ class JsonCalls:
                 p.note(f"{key}_key")
             yield from read_arguments(p, end=self.close)
         elif key in self.id:
-            pieces: list[str] = []
-            yield from read_value(c, pieces.append, p.note)
-            id: object = json.loads("".join(pieces))
+            written: list[str] = []
+            yield from read_value(c, written.append, p.note)
+            id: object = json.loads("".join(written))
             if id is not None:
                 p.call_id(str(id))
         elif key == "function" and (yield from c.space()) == "{":
@@ -220,17 +237,63 @@ class JsonCalls:
             p.call_name(key)
             yield from read_arguments(p, end=self.close)
         elif key in _NAME_KEYS and not p.has_name and (yield from c.space()) in _QUOTES:
+            name = yield from read_string(c, p.note)
+            if key == "action" and p.tools and name not in p.tools:
+                others[key] = dump_json(name)
+                return
             p.note(f"{key}_key")
-            p.call_name((yield from read_string(c, p.note)))
+            p.call_name(name)
         elif key in _ARGUMENT_KEYS and not p.has_arguments and (yield from c.space()) == "{":
             p.note(f"{key}_key")
             yield from read_arguments(p, end=self.close)
+        elif key in _WRAPPERS and not p.has_name and (yield from c.space()) == "[":
+            p.note("calls_wrapper")
+            yield from self._wrapped(p)
         elif p.without_marks and not p.has_arguments and key != "type":
             raise NotACall("no key of a call")
-        else:
-            if key != "type":
-                p.note("extra_key")
+        elif key in p.tools and not p.has_name and (yield from c.space()) == "{":
+            p.note("name_as_key")
+            p.call_name(key)
+            yield from read_arguments(p, end=self.close)
+        elif key == "type":
             yield from read_value(c, ignore, p.note)
+        else:
+            pieces: list[str] = []
+            yield from read_value(c, pieces.append, p.note)
+            others[key] = "".join(pieces)
+
+    def _wrapped(self, p: Parser) -> Reading[None]:
+        """Calls in an array that stands in an object where a call should be."""
+        c = p.c
+        c.pos += 1
+        while True:
+            yield from self._object(p)
+            ch = yield from c.space()
+            if ch not in (",", "]"):
+                raise c.unexpected("',' or ']' after a call")
+            c.pos += 1
+            if ch == "]":
+                return
+            p.call_end()
+            p.call_begin()
+
+
+def _take_others(p: Parser, others: dict[str, str]) -> None:
+    """What a call has besides a name and arguments: its arguments, where it has none of its own and
+    its tool takes what is there; else it means nothing.
+
+    Raises:
+        Malformed: The parser is strict.
+    """
+    if not others:
+        return
+    known = [key for key in others if p.takes(key)]
+    if not known or not p.lacks_arguments:
+        p.note("extra_key")
+        return
+    p.note("flat_arguments")
+    members = ", ".join(f"{dump_json(key)}: {value}" for key, value in others.items())
+    p.call_arguments(f"{{{members}}}")
 
 
 def read_arguments(p: Parser, *, end: str = "") -> Reading[None]:
@@ -257,6 +320,19 @@ def read_arguments(p: Parser, *, end: str = "") -> Reading[None]:
             raise c.malformed("the arguments are a string that is no JSON object")
         else:
             p.call_arguments(convert(text, p.note))
+    elif ch == "[":
+        c.pos += 1
+        ch = yield from c.space()
+        if ch in ("{", "]"):
+            p.note("array_arguments")
+        if ch == "{":
+            yield from read_value(c, p.call_arguments, p.note, end=end)
+            ch = yield from c.space()
+        elif ch == "]":
+            p.call_arguments("{}")
+        if ch != "]":
+            raise c.malformed("the arguments must be a JSON object")
+        c.pos += 1
     else:
         pieces: list[str] = []
         yield from read_value(c, pieces.append, p.note)
@@ -407,16 +483,33 @@ def take_doubled(p: Parser, mark: str) -> Reading[None]:
 def close_call(p: Parser, mark: str, *, others: tuple[str, ...] = ()) -> Reading[None]:
     """Take the closing mark of a call; missing only at the end of the text, or before others."""
     c = p.c
-    while (yield from c.space()) == "}":
+    while (ch := (yield from c.space())) == "}":
         p.note("extra_bracket")
         c.pos += 1
     if (yield from c.take(mark)):
         return
-    if c.closed and c.pos >= len(c.text):
+    if c.closed and mark.startswith(c.text[c.pos :]):
+        c.rest()
         p.note("missing_end")
         return
     for other in others:
         if (yield from c.is_next(other)):
             p.note("missing_close")
             return
+    if ch == "<" and mark[0] == "<" and (yield from _take_tag_end(c)):
+        p.note("misspelt_tag")
+        return
     raise c.unexpected(f"{mark!r} after the call")
+
+
+def _take_tag_end(c: Cursor) -> Reading[bool]:
+    """Consume a closing tag of any name."""
+    while True:
+        tag = c.text[c.pos : c.pos + _MAX_TAG]
+        found = _TAG_END.match(tag)
+        if found:
+            c.pos += found.end()
+            return True
+        if c.closed or len(tag) == _MAX_TAG or ">" in tag:
+            return False
+        yield

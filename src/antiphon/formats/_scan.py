@@ -29,7 +29,7 @@ from antiphon.formats._syntax import (
 from antiphon.formats._syntax import Block as Block  # families take their tables' parts from here
 from antiphon.formats._syntax import Unmarked as Unmarked
 from antiphon.formats._types import Start
-from antiphon.formats._typing import fits_tool
+from antiphon.formats._typing import fits_tool, parameter
 from antiphon.formats._values import tail
 from antiphon.messages import (
     Delta,
@@ -243,6 +243,18 @@ class Parser:
         return self._call is not None and bool(self._call.name and self._call.arguments)
 
     @property
+    def lacks_arguments(self) -> bool:
+        """Whether the call being read has a name and no arguments."""
+        return self._call is not None and bool(self._call.name and not self._call.arguments)
+
+    def takes(self, key: str) -> bool:
+        """Whether the tool that the call being read names has a parameter, or is not known."""
+        if self._call is None:
+            return False
+        spec = self.tools.get(self._call.name)
+        return spec is None or parameter(spec, key) is not None
+
+    @property
     def without_marks(self) -> bool:
         """Whether the call being read stands without the family's marks."""
         return self._bare_reading
@@ -275,6 +287,7 @@ class Parser:
         call = self._current()
         if not name:
             raise self.c.malformed("the call has no name")
+        name = self._without_namespace(name)
         if call.name not in ("", name):
             raise self.c.malformed("the call has two names")
         if call.tentative and self.tools and name not in self.tools:
@@ -284,6 +297,18 @@ class Parser:
         call.name = name
         if id:
             call.id = id
+        if call.arguments:
+            call.tentative = False
+
+    def _without_namespace(self, name: str) -> str:
+        """The tool on offer that a name means which has a namespace before it; else the name."""
+        if name in self.tools or not self.tools or self.strict:
+            return name
+        for sign in _NAMESPACE.finditer(name):
+            if name[sign.end() :] in self.tools:
+                self.note("namespaced_name")
+                return name[sign.end() :]
+        return name
 
     def call_nameless(self, id: str) -> None:
         """The call being read has only an id where its name should stand; what it is called is told
@@ -309,7 +334,7 @@ class Parser:
     def call_end(self) -> None:
         """The call is complete, and an invalid one if it has no name or no object of arguments."""
         call = self._current()
-        if call.tentative:
+        if call.tentative and (self.strict or not self._takes_none(call.name)):
             raise NotACall("a name without arguments")
         try:
             if call.nameless:
@@ -317,6 +342,8 @@ class Parser:
             if not call.name:
                 raise self.c.malformed("the call has no name")
             if not call.arguments:
+                if call.tentative:
+                    self.note("no_arguments")
                 self.call_arguments("{}")
             arguments, keys_repeat = _load("".join(call.arguments))
             if keys_repeat:
@@ -329,6 +356,11 @@ class Parser:
             ToolCall(call.name, arguments, call.id, self.c.kept(), tuple(call.repairs))
         )
         self._call_over()
+
+    def _takes_none(self, name: str) -> bool:
+        """Whether a tool on offer has no parameters."""
+        spec = self.tools.get(name)
+        return spec is not None and not spec.parameters.get("properties")
 
     def _call_by_arguments(self, call: _Call) -> None:
         """Name a call after the only tool on offer that its arguments fit.
@@ -364,8 +396,7 @@ class Parser:
         """
         spec = self.tools.get(self._current().name)
         required: Sequence[str] = spec.parameters.get("required") or () if spec else ()
-        takes_none = spec is not None and not spec.parameters.get("properties")
-        if set(required) - set(keys) or not (keys or takes_none):
+        if set(required) - set(keys) or not (keys or self._takes_none(self._current().name)):
             raise self.c.malformed("the call stops before it has all its arguments")
 
     @property
@@ -538,11 +569,11 @@ class Parser:
         return before.endswith("\n") or (self._line_start and not rest)
 
     def _block(self, block: Block) -> Reading[None]:
+        if block.slip:
+            self._early_notes.append(block.slip)
         if block.lost:
             yield from self._bare(block.reader, block.open)
             return
-        if block.slip:
-            self._early_notes.append(block.slip)
         yield from self._read(block.reader, block.open)
 
     def _read(self, reader: Reader, mark: str) -> Reading[None]:
@@ -747,6 +778,7 @@ class Parser:
 
 
 _NAME = re.compile(r"[\w.:/-]+")
+_NAMESPACE = re.compile(r"[.:/]+|__")
 _MAX_SPACE = 8  # characters between a name and the mark behind it
 _MARKUP = re.compile(r"[<>{}\s`]")
 

@@ -26,6 +26,9 @@ _ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _WORD = re.compile(r"[^\s,:=\[\]{}()\"'<>|]+")
 _WORDS = re.compile(r"[^,\]})<|\n]+")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_OTHER_NUMBER = re.compile(
+    r"\+?(?P<sign>-?)(?=\.?[0-9])(?P<whole>[0-9]*)\.?(?P<rest>[0-9]*)(?P<power>[eE][+-]?[0-9]+)?"
+)
 _QUOTES, _RAW = ('"', "'"), ("r", "R")
 _JSON_WORDS = {"true": "true", "false": "false", "null": "null"}
 _PYTHON_WORDS = {"True": "true", "False": "false", "None": "null"}
@@ -144,16 +147,31 @@ def _begins_member(ch: str, closer: str, dialect: Dialect) -> bool:
     return bool(ch) and ch in ('"' if closer == "}" else '"{[') and not dialect.delimiter
 
 
-def _key(c: Cursor, emit: Emit, note: Note, dialect: Dialect) -> Reading[None]:
+def read_key(c: Cursor, note: Note) -> Reading[str]:
+    """Read the key of an object's member and give back what it says."""
+    pieces: list[str] = []
+    yield from _name(c, pieces.append, note, JSON)
+    return json.loads("".join(pieces))
+
+
+def _name(c: Cursor, emit: Emit, note: Note, dialect: Dialect) -> Reading[None]:
     ch = yield from c.space()
     if ch and ch in "\"'":
         yield from _quoted(c, emit, note, dialect, ch, key=True)
     elif dialect.delimiter and ch == dialect.delimiter[0]:
         yield from _delimited(c, emit, dialect.delimiter)
-    elif dialect.bare_keys:
-        emit(json.dumps((yield from _word(c)), ensure_ascii=False))
+    elif dialect.bare_keys or ch.isidentifier():
+        word = yield from _word(c)
+        if not dialect.bare_keys:
+            unopened = yield from c.take('"')
+            note("missing_quote" if unopened else "bare_key")
+        emit(json.dumps(word, ensure_ascii=False))
     else:
         raise c.unexpected("a quoted key")
+
+
+def _key(c: Cursor, emit: Emit, note: Note, dialect: Dialect) -> Reading[None]:
+    yield from _name(c, emit, note, dialect)
     ch = yield from c.space()
     if ch != ":":
         if ch != "=" or not dialect.bare_keys:
@@ -182,11 +200,24 @@ def _scalar(c: Cursor, emit: Emit, note: Note, dialect: Dialect, ch: str) -> Rea
         emit(dialect.slips[word])
     elif dialect.python and (number := _python_number(word)):
         emit(number)
+    elif not dialect.delimiter and (number := _json_number(word)):
+        note("bad_number")
+        emit(number)
     elif dialect.delimiter:
         note("missing_delimiters")
         emit(json.dumps((word + (yield from _words(c))).strip(), ensure_ascii=False))
     else:
         raise Malformed(f"at character {start}: {word[:40]!r} is not a value")
+
+
+def _json_number(word: str) -> str:
+    """A number that JSON writes otherwise, with a plus sign, leading zeros or a point at an end;
+    ``""`` where it is none."""
+    found = _OTHER_NUMBER.fullmatch(word)
+    if found is None:
+        return ""
+    sign, whole, rest = found["sign"], found["whole"].lstrip("0") or "0", found["rest"]
+    return f"{sign}{whole}{'.' + rest if rest else ''}{found['power'] or ''}"
 
 
 def _python_number(word: str) -> str:
@@ -229,8 +260,9 @@ def _words(c: Cursor) -> Reading[str]:
 
 
 def _quoted(
-    c: Cursor, emit: Emit, note: Note, dialect: Dialect, quote: str, *, key: bool = False
-) -> Reading[None]:
+    c: Cursor, emit: Emit, note: Note, dialect: Dialect, quote: str, *, key: bool = False,
+    is_name: bool = False,
+) -> Reading[None]:  # fmt: skip
     if quote not in dialect.quotes:
         note("python_quotes")
     emit('"')
@@ -238,7 +270,7 @@ def _quoted(
         yield from _python_strings(c, emit, note, dialect)
     else:
         c.pos += 1
-        yield from _quoted_text(c, emit, note, dialect, quote, key=key)
+        yield from _quoted_text(c, emit, note, dialect, quote, key=key, is_name=is_name)
     emit('"')
 
 
@@ -257,11 +289,11 @@ def _python_strings(c: Cursor, emit: Emit, note: Note, dialect: Dialect) -> Read
 
 def _quoted_text(
     c: Cursor, emit: Emit, note: Note, dialect: Dialect, mark: str, *, key: bool = False,
-    raw: bool = False,
+    is_name: bool = False, raw: bool = False,
 ) -> Reading[None]:  # fmt: skip
     """The text of a string, up to and with the mark that ends it."""
     quote = mark[0]
-    plain = _PLAIN[quote]
+    plain, in_quotes = _PLAIN[quote], False
     while True:
         match = plain.match(c.text, c.pos)
         if match:
@@ -274,7 +306,12 @@ def _quoted_text(
             continue
         ch = c.text[c.pos]
         if ch == quote and (yield from c.take(mark)):
-            return
+            if key or is_name or len(mark) > 1 or (yield from _is_over(c, in_quotes)):
+                return
+            note("unescaped_quote")
+            in_quotes = not in_quotes
+            emit('\\"' if quote == '"' else quote)
+            continue
         if ch == "\\":
             yield from _escaped(c, emit, note, dialect, raw=raw)
             continue
@@ -286,6 +323,24 @@ def _quoted_text(
         emit(escape(ch))
 
 
+def _is_over(c: Cursor, in_quotes: bool) -> Reading[bool]:
+    """Whether a string is over behind a quote, or the quote is one of its text that no backslash
+    stands before: a word is glued to it, or one was and something else than a value's end follows.
+    """
+    while c.pos >= len(c.text) and not c.closed:
+        yield
+    if c.text[c.pos : c.pos + 1].isalnum():
+        return False
+    if not in_quotes:
+        return True
+    while True:
+        rest = c.text[c.pos :].lstrip()
+        if rest or c.closed:
+            return not rest or rest[0] in _BEHIND_STRING
+        yield
+
+
+_BEHIND_STRING = ",:]})\"'<"
 _PYTHON_ESCAPES = {"'": "'", "\n": "", "a": "\\u0007", "v": "\\u000b", "0": "\\u0000"}
 
 
@@ -368,7 +423,7 @@ def read_string(
     if not ch or ch not in "\"'":
         raise c.unexpected("a string")
     pieces: list[str] = []
-    yield from _quoted(c, pieces.append, note, dialect, ch, key=key)
+    yield from _quoted(c, pieces.append, note, dialect, ch, key=key, is_name=True)
     return json.loads("".join(pieces))
 
 

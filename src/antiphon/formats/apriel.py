@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm, json_form
+from antiphon.formats._kin import json_blocks
 from antiphon.formats._readers import JsonCalls
 from antiphon.formats._render import (
     Writer,
@@ -43,7 +44,10 @@ _MARKS = frozenset(
     | {"<s>", "<|end|>"}
 )
 _SYNTAX = Syntax(
-    blocks=(Block(_OPEN, JsonCalls(_CLOSE, array=True, next_block=(_OPEN,)), before="\n"),),
+    blocks=(
+        Block(_OPEN, JsonCalls(_CLOSE, array=True, next_block=(_OPEN,)), before="\n"),
+        *json_blocks(_OPEN),
+    ),
     thinking=(Thinking(_REASONING, _FINAL, after_open="", after_close="\n"),),
     bare=JsonCalls(bare_note="bare_json", array=True),
     doubled=(_CLOSE,),

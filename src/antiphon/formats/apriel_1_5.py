@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from antiphon.formats import apriel
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm, json_form
+from antiphon.formats._kin import json_blocks
 from antiphon.formats._readers import JsonCalls
 from antiphon.formats._render import (
     Writer,
@@ -45,7 +46,10 @@ _OPEN, _CLOSE = "<tool_calls>", "</tool_calls>"
 _REASONING, _FINAL = "Here are my reasoning steps:\n", "[BEGIN FINAL RESPONSE]"
 _END = "\n<|end|>\n"
 _SYNTAX = Syntax(
-    blocks=(Block(_OPEN, JsonCalls(_CLOSE, array=True, next_block=(_OPEN,)), before="\n"),),
+    blocks=(
+        Block(_OPEN, JsonCalls(_CLOSE, array=True, next_block=(_OPEN,)), before="\n"),
+        *json_blocks(_OPEN),
+    ),
     thinking=(
         Thinking(_REASONING, _FINAL, after_open="", after_close="\n"),
         Thinking("<thinking>", "</thinking>", after_open="", before_close="", after_close=""),

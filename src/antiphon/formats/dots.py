@@ -30,6 +30,7 @@ from dataclasses import dataclass
 
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm
+from antiphon.formats._kin import tag_blocks
 from antiphon.formats._render import (
     Writer,
     inline_reasoning,
@@ -61,7 +62,11 @@ _TAGS = Tagged(
     value_close="\n</parameter>\n",
 )
 _SYNTAX = Syntax(
-    blocks=(Block(_OPEN, _TAGS, before="\n"), Block("<invoke", _TAGS, before="\n", lost=True)),
+    blocks=(
+        Block(_OPEN, _TAGS, before="\n"),
+        Block("<invoke", _TAGS, before="\n", lost=True),
+        *tag_blocks(_TAGS, _OPEN),
+    ),
     thinking=(Thinking(),),
     doubled=(_CLOSE,),
 )

@@ -33,6 +33,7 @@ from dataclasses import dataclass, replace
 
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm, json_form
+from antiphon.formats._kin import json_blocks
 from antiphon.formats._readers import JsonCalls
 from antiphon.formats._render import (
     Turns,
@@ -55,7 +56,10 @@ TURNS = Turns(between="\n\n", roles=(("tool", "user"),))
 _OPEN, _CLOSE = "<tool_call>", "</tool_call>"
 _SAYS, _SAID = "<response>", "</response>"
 _SYNTAX = Syntax(
-    blocks=(Block(_OPEN, JsonCalls(_CLOSE, next_block=(_OPEN,)), before="\n"),),
+    blocks=(
+        Block(_OPEN, JsonCalls(_CLOSE, next_block=(_OPEN,)), before="\n"),
+        *json_blocks(_OPEN),
+    ),
     thinking=(Thinking(),),
     bare=JsonCalls(bare_note="bare_json"),
     doubled=(_CLOSE,),

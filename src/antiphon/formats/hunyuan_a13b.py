@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from antiphon.formats._cursor import Reading
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm, json_form
+from antiphon.formats._kin import json_blocks
 from antiphon.formats._readers import JsonCalls
 from antiphon.formats._render import (
     Writer,
@@ -53,7 +54,10 @@ class _Speaker:
 
 
 _SYNTAX = Syntax(
-    blocks=(Block(_OPEN, JsonCalls(_CLOSE, array=True, next_block=(_OPEN,))),),
+    blocks=(
+        Block(_OPEN, JsonCalls(_CLOSE, array=True, next_block=(_OPEN,))),
+        *json_blocks(_OPEN),
+    ),
     thinking=(Thinking(after_close="\n"),),
     bare=JsonCalls(bare_note="bare_json", array=True),
     doubled=(_CLOSE,),

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm, json_form
+from antiphon.formats._kin import json_blocks
 from antiphon.formats._readers import JsonCalls
 from antiphon.formats._render import (
     Turns,
@@ -41,7 +42,10 @@ _TURNS = Turns(
     specials=frozenset({"<|startoftext|>", "<|bom|>", "<|eom|>", *(f"<|{r}|>" for r in _ROLES)}),
 )
 _SYNTAX = Syntax(
-    blocks=(Block(_OPEN, JsonCalls(_CLOSE, array=True, next_block=(_OPEN,))),),
+    blocks=(
+        Block(_OPEN, JsonCalls(_CLOSE, array=True, next_block=(_OPEN,))),
+        *json_blocks(_OPEN),
+    ),
     bare=JsonCalls(bare_note="bare_json", array=True),
     doubled=(_CLOSE,),
     lead=" ",

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm, json_form
+from antiphon.formats._kin import json_blocks
 from antiphon.formats._pythonic import BARE_LINES, PythonCalls
 from antiphon.formats._readers import JsonCalls
 from antiphon.formats._render import (
@@ -58,7 +59,7 @@ TURNS = Turns(
 
 _CALLS = JsonCalls(arguments=("parameters", "arguments"), python=PythonCalls())
 _SYNTAX = Syntax(
-    blocks=(Block("<|python_tag|>", _CALLS),),
+    blocks=(Block("<|python_tag|>", _CALLS), *json_blocks()),
     bare=_CALLS,
     bare_is_native=True,
     gap=" \t\r\n;",

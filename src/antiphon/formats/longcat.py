@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm, json_form
+from antiphon.formats._kin import json_blocks
 from antiphon.formats._readers import JsonCalls
 from antiphon.formats._render import (
     Writer,
@@ -44,7 +45,10 @@ _OPEN, _CLOSE = "<longcat_tool_call>", "</longcat_tool_call>"
 _THINK, _THINK_END = "<longcat_think>", "</longcat_think>"
 _END = "</longcat_s>"
 _SYNTAX = Syntax(
-    blocks=(Block(_OPEN, JsonCalls(_CLOSE, next_block=(_OPEN,))),),
+    blocks=(
+        Block(_OPEN, JsonCalls(_CLOSE, next_block=(_OPEN,))),
+        *json_blocks(_OPEN),
+    ),
     thinking=(Thinking(_THINK, _THINK_END, after_close="\n"),),
     bare=JsonCalls(bare_note="bare_json"),
     doubled=(_CLOSE,),

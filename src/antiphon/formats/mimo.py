@@ -29,6 +29,7 @@ from antiphon.formats import _qwen as qwen
 from antiphon.formats import _qwen_tags as tags
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm
+from antiphon.formats._kin import tag_blocks
 from antiphon.formats._render import (
     Turns,
     Writer,
@@ -63,7 +64,11 @@ _TAGS = Tagged(
     python=tags.SCALARS,
 )
 _SYNTAX = Syntax(
-    blocks=(Block("<tool_call>", _TAGS), Block("<function=", _TAGS, before="\n", lost=True)),
+    blocks=(
+        Block("<tool_call>", _TAGS),
+        Block("<function=", _TAGS, before="\n", lost=True),
+        *tag_blocks(_TAGS, "<tool_call>"),
+    ),
     thinking=(Thinking(after_open="", before_close="", after_close=""),),
     doubled=("</tool_call>",),
 )

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm, json_form
+from antiphon.formats._kin import json_blocks
 from antiphon.formats._readers import JsonCalls
 from antiphon.formats._render import (
     Turns,
@@ -48,7 +49,10 @@ TURNS = Turns(
     before_all="<begin_of_document>",
 )
 _SYNTAX = Syntax(
-    blocks=(Block(OPEN, JsonCalls(CLOSE, several=True, next_block=(OPEN,)), before="\n"),),
+    blocks=(
+        Block(OPEN, JsonCalls(CLOSE, several=True, next_block=(OPEN,)), before="\n"),
+        *json_blocks(OPEN),
+    ),
     thinking=(Thinking(),),
     bare=JsonCalls(bare_note="bare_json"),
     doubled=(CLOSE,),

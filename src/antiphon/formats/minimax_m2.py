@@ -28,6 +28,7 @@ from typing import Literal
 from antiphon.formats import _minimax as minimax
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm
+from antiphon.formats._kin import tag_blocks
 from antiphon.formats._render import (
     Writer,
     inline_reasoning,
@@ -60,6 +61,7 @@ _SYNTAX = Syntax(
     blocks=(
         Block("<minimax:tool_call>", _TAGS, before="\n"),
         Block("<invoke", _TAGS, before="\n", lost=True),
+        *tag_blocks(_TAGS),
     ),
     thinking=(Thinking(),),
     doubled=("</minimax:tool_call>",),

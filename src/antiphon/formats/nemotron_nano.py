@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm, json_form
+from antiphon.formats._kin import json_blocks
 from antiphon.formats._readers import JsonCalls
 from antiphon.formats._render import (
     Turns,
@@ -62,7 +63,10 @@ _ANSWER = Around(
     _TURNS.specials,
 )
 _SYNTAX = Syntax(
-    blocks=(Block(_OPEN, JsonCalls(_CLOSE, array=True, next_block=(_OPEN,)), before="\n"),),
+    blocks=(
+        Block(_OPEN, JsonCalls(_CLOSE, array=True, next_block=(_OPEN,)), before="\n"),
+        *json_blocks(_OPEN),
+    ),
     thinking=(Thinking(),),
     bare=JsonCalls(bare_note="bare_json", array=True),
     doubled=(_CLOSE,),

@@ -27,6 +27,7 @@ from typing import Any, cast
 
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm
+from antiphon.formats._kin import tag_blocks
 from antiphon.formats._render import (
     Turns,
     Writer,
@@ -64,6 +65,7 @@ _SYNTAX = Syntax(
     blocks=(
         Block("<seed:tool_call>", _TAGS, before="\n\n"),
         Block("<function=", _TAGS, before="\n\n", lost=True),
+        *tag_blocks(_TAGS),
     ),
     thinking=(
         Thinking("<seed:think>", "</seed:think>", after_open="", before_close="", after_close="\n"),

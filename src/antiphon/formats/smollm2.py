@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm, json_form
+from antiphon.formats._kin import json_blocks
 from antiphon.formats._readers import JsonCalls
 from antiphon.formats._render import (
     CHATML,
@@ -63,6 +64,7 @@ To use tools, answer only <tool_call>[
 _SYNTAX = Syntax(
     blocks=(
         Block("<tool_call>", JsonCalls("</tool_call>", array=True, next_block=("<tool_call>",))),
+        *json_blocks("<tool_call>"),
     ),
     bare=JsonCalls(bare_note="bare_json", array=True),
     doubled=("</tool_call>",),

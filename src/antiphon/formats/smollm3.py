@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from antiphon.formats import _qwen as qwen
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm, json_form
+from antiphon.formats._kin import json_blocks
 from antiphon.formats._readers import JsonCalls
 from antiphon.formats._render import (
     CHATML,
@@ -47,6 +48,7 @@ from antiphon.messages import Conversation, ToolSpec
 _SYNTAX = Syntax(
     blocks=(
         Block("<tool_call>", JsonCalls("</tool_call>", next_block=("<tool_call>",)), before="\n"),
+        *json_blocks("<tool_call>"),
     ),
     thinking=(Thinking(after_close="\n"),),
     bare=JsonCalls(bare_note="bare_json"),

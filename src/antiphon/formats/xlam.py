@@ -18,6 +18,7 @@ from typing import Literal
 
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm, json_form
+from antiphon.formats._kin import json_blocks
 from antiphon.formats._readers import JsonCalls
 from antiphon.formats._render import (
     CHATML,
@@ -40,6 +41,7 @@ _SYNTAX = Syntax(
     blocks=(
         Block("<tool_call>", JsonCalls("</tool_call>", array=True, next_block=("<tool_call>",))),
         Block("[TOOL_CALLS]", JsonCalls(array=True)),
+        *json_blocks("<tool_call>"),
     ),
     thinking=(Thinking(),),
     bare=JsonCalls(array=True),

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 from antiphon.formats._family import Family
 from antiphon.formats._grammar import CallForm, json_form
+from antiphon.formats._kin import json_blocks
 from antiphon.formats._qwen import CALL_MARKS, RESULT_MARKS, THINK_MARKS
 from antiphon.formats._readers import JsonCalls
 from antiphon.formats._render import (
@@ -46,7 +47,10 @@ _BOS, _USER, _ASSISTANT, _END = "<|begin_of_text|>", "<|User|>", "<|Assistant|>"
 _TOOLS, _END_TOOLS = "<|begin_of_tool_description|>", "<|end_of_tool_description|>"
 _EMPTY = "<think>\n\n</think>\n\n"
 _SYNTAX = Syntax(
-    blocks=(Block(_OPEN, JsonCalls(_CLOSE, next_block=(_OPEN,))),),
+    blocks=(
+        Block(_OPEN, JsonCalls(_CLOSE, next_block=(_OPEN,))),
+        *json_blocks(_OPEN),
+    ),
     thinking=(Thinking(),),
     bare=JsonCalls(bare_note="bare_json"),
     doubled=(_CLOSE,),
