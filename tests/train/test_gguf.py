@@ -9,7 +9,7 @@ import pytest
 
 from antiphon.errors import DataError, UsageError
 from antiphon.train import Architecture, export_adapter, write_adapter
-from antiphon.train._gguf import permute
+from antiphon.train._gguf import permute, unpermute
 
 gguf: Any = pytest.importorskip("gguf")
 
@@ -52,6 +52,7 @@ def test_rows_of_queries_and_keys_are_paired_as_neighbours() -> None:
 
     assert permute(rows, 2)[:, 0].tolist() == [0, 2, 1, 3, 4, 6, 5, 7]
     assert permute(rows, 1)[:, 0].tolist() == [0, 4, 1, 5, 2, 6, 3, 7]
+    assert unpermute(permute(rows, 2), 2).tolist() == rows.tolist()
 
 
 @pytest.mark.parametrize(("name", "reordered"), [("llama", True), ("qwen2", False)])

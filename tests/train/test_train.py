@@ -7,12 +7,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from antiphon.encode import EncodedRow, Encoder
 from antiphon.errors import DataError, UsageError
 from antiphon.formats import get_format
-from antiphon.train import TrainSettings, held_out_rows, train, write_serving
+from antiphon.train import (
+    Architecture,
+    TrainSettings,
+    export_adapter,
+    held_out_rows,
+    train,
+    write_adapter,
+    write_serving,
+)
 from tiny_training import CONVERSATIONS
 
 torch: Any = pytest.importorskip("torch")
@@ -79,10 +88,51 @@ def test_a_run_begins_with_the_adapter_of_an_earlier_one(
     assert second.history[0]["loss"] < first.history[0]["loss"]
     kept, begun = weights(tmp_path / "second"), weights(tmp_path / "first")
     assert all(torch.equal(kept[key], begun[key]) for key in begun)
-    with pytest.raises(UsageError, match="has the rank 4, not 8"):
-        train(settings(base, tmp_path / "third", **again | {"lora_rank": 8}), rows)
+    for adapter in (first.model, exported(first.model)):
+        other = again | {"lora_rank": 8, "adapter": adapter}
+        with pytest.raises(UsageError, match="has the rank 4, not 8"):
+            train(settings(base, tmp_path / adapter.name, **other), rows)
     with pytest.raises(DataError, match="this is no adapter to begin with"):
         train(settings(base, tmp_path / "fourth", **again | {"adapter": base}), rows)
+
+
+def exported(model: Path) -> Path:
+    pytest.importorskip("gguf")
+    export_adapter(model, model / "adapter.gguf")
+    return model / "adapter.gguf"
+
+
+def test_a_run_begins_with_an_adapter_in_gguf(
+    base: Path, rows: list[EncodedRow], tmp_path: Path
+) -> None:
+    pytest.importorskip("peft")
+    first = train(settings(base, tmp_path / "first", lora_rank=4, lora_alpha=6), rows)
+    file = exported(first.model)
+    again = {"lora_rank": 4, "max_steps": 1, "learning_rate": 0.0, "adapter": file}
+
+    second = train(settings(base, tmp_path / "second", **again), rows)
+
+    kept, begun = weights(tmp_path / "second"), weights(tmp_path / "first")
+    assert kept.keys() == begun.keys()
+    assert all(torch.equal(kept[key], begun[key].half().float()) for key in begun)
+    said = json.loads((tmp_path / "second" / "model" / "adapter_config.json").read_text())
+    assert (said["r"], said["lora_alpha"]) == (4, 6)
+    assert second.history[0]["loss"] < first.history[0]["loss"]
+
+
+def test_what_is_no_adapter_in_gguf_is_named(
+    base: Path, rows: list[EncodedRow], tmp_path: Path
+) -> None:
+    pytest.importorskip("peft")
+    pytest.importorskip("gguf")
+    torn, other = tmp_path / "torn.gguf", tmp_path / "other.gguf"
+    torn.write_bytes(b"GGUF")
+    llama = Architecture("llama", n_layers=9, n_heads=2, n_kv_heads=1)
+    far = {f"model.layers.8.mlp.up_proj.lora_{half}": np.ones((4, 4)) for half in "AB"}
+    write_adapter(far, other, llama, alpha=8)
+    for file, said in ((torn, "is no GGUF file"), (other, "has no place for 'blk.8.ffn_up")):
+        with pytest.raises(DataError, match=said):
+            train(settings(base, tmp_path / file.stem, lora_rank=4, adapter=file), rows)
 
 
 def test_training_lowers_the_loss_of_what_is_trained_and_measures_what_is_held_out(

@@ -77,7 +77,10 @@ def add_parser(subparsers: Subparsers) -> None:
     usual = TrainSettings("", Path())
     how.add_argument("--lora", type=int, default=0, metavar="RANK", help="train an adapter")
     how.add_argument(
-        "--adapter", type=Path, metavar="DIR", help="begin with the adapter of an earlier run"
+        "--adapter",
+        type=Path,
+        metavar="DIR|FILE",
+        help="begin with the adapter of an earlier run, or with one in GGUF",
     )
     how.add_argument("--epochs", type=float, default=usual.epochs, metavar="N")
     how.add_argument("--steps", type=int, metavar="N", help="end after N optimizer steps")

@@ -8,7 +8,7 @@ gguf's own map.  Source: llama.cpp ``convert_lora_to_gguf.py`` and ``LlamaModel.
 
 import json
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,6 @@ from antiphon.encode._numpy import np
 from antiphon.errors import DataError, UsageError, clip
 from antiphon.events import written_whole
 from antiphon.train._libraries import library
-from antiphon.train._model import BASE_CONFIG
 
 _ARCHITECTURES = {
     "llama": "llama",
@@ -29,6 +28,8 @@ _ARCHITECTURES = {
     "phi3": "phi3",
 }
 """transformers' model type to gguf's architecture."""
+BASE_CONFIG = "base_config.json"
+"""The base's ``config.json`` beside an adapter, which exporting needs."""
 PERMUTED = ("llama",)
 """The architectures whose query and key rows are in another order."""
 _LORA = re.compile(r"(?:base_model\.model\.)?(?P<module>.+)\.lora_(?P<half>[AB])(?:\.\w+)*$")
@@ -74,6 +75,27 @@ class Architecture:
             heads,
             int(config.get("num_key_value_heads") or heads),
         )
+
+    def reordered(self, module: str) -> int:
+        """How many heads a module's rows are reordered by; 0 where they stay."""
+        if self.name not in PERMUTED:
+            return 0
+        if module.endswith("q_proj"):
+            return self.n_heads
+        return self.n_kv_heads if module.endswith("k_proj") else 0
+
+
+@dataclass(frozen=True, slots=True)
+class GgufAdapter:
+    """An adapter that was read from a GGUF file."""
+
+    matrices: Mapping[str, Any]
+    """The ``A`` and ``B`` of each module, ``MODULE.lora_A``, as float32 arrays in transformers'
+    order."""
+    rank: int
+    """Its rank."""
+    alpha: float
+    """What it is scaled by, over its rank."""
 
 
 def export_adapter(directory: Path, out: Path, *, name: str = "", license: str = "") -> None:
@@ -173,20 +195,70 @@ def permute(rows: Any, n_heads: int) -> Any:
     return rows.reshape(n_heads, 2, out // n_heads // 2, width).swapaxes(1, 2).reshape(out, width)
 
 
-def _tensors(matrices: Mapping[str, Any], architecture: Architecture, gguf: Any) -> dict[str, Any]:
+def unpermute(rows: Any, n_heads: int) -> Any:
+    """Rows from llama.cpp's order to transformers': what `permute` undoes."""
+    out, width = rows.shape
+    return rows.reshape(n_heads, out // n_heads // 2, 2, width).swapaxes(1, 2).reshape(out, width)
+
+
+def read_adapter(file: Path, config: Mapping[str, Any], modules: Iterable[str]) -> GgufAdapter:
+    """Read an adapter in GGUF, as `write_adapter` and llama.cpp's scripts write it.
+
+    Args:
+        file: The file.
+        config: The ``config.json`` of the base.
+        modules: The names of the base's modules.
+
+    Raises:
+        DataError: It is no adapter, or one of another model.
+        UsageError: The base's architecture is none that this knows.
+        MissingExtraError: gguf is not installed.
+    """
+    gguf = library("gguf", what="reading GGUF")
+    architecture = Architecture.of_config(config)
+    try:
+        reader = gguf.GGUFReader(str(file))
+        alpha = reader.get_field("adapter.lora.alpha")
+        names = {tensor.name for tensor in reader.tensors}
+    except (OSError, ValueError, IndexError) as error:
+        raise DataError(f"this is no GGUF file: {clip(str(error), 200)}", path=file) from error
+    if alpha is None or not names:
+        raise DataError("this GGUF file holds no adapter", path=file)
+    places = _places(architecture, gguf)
+    found = {f"{places.get_name(module)}.weight": module for module in modules}
+    matrices: dict[str, Any] = {}
+    for tensor in reader.tensors:
+        place, _, half = tensor.name.rpartition(".lora_")
+        module = found.get(place)
+        if module is None:
+            raise DataError(f"the model has no place for {clip(tensor.name)}", path=file)
+        matrix = np.asarray(tensor.data).astype(np.float32)
+        heads = architecture.reordered(module)
+        if half == "b" and heads:
+            matrix = unpermute(matrix, heads)
+        matrices[f"{module}.lora_{half.upper()}"] = matrix
+    ranks = {matrix.shape[0] for key, matrix in matrices.items() if key.endswith("A")}
+    if len(ranks) != 1:
+        raise DataError(f"the adapter has matrices of the ranks {sorted(ranks)}", path=file)
+    return GgufAdapter(matrices, ranks.pop(), float(alpha.contents()))
+
+
+def _places(architecture: Architecture, gguf: Any) -> Any:
     names = {text: arch for arch, text in gguf.MODEL_ARCH_NAMES.items()}
-    places = gguf.get_tensor_name_map(names[architecture.name], architecture.n_layers)
+    return gguf.get_tensor_name_map(names[architecture.name], architecture.n_layers)
+
+
+def _tensors(matrices: Mapping[str, Any], architecture: Architecture, gguf: Any) -> dict[str, Any]:
+    places = _places(architecture, gguf)
     found: dict[str, Any] = {}
     for key, matrix in matrices.items():
         match = _LORA.match(key)
         place = match and places.get_name(match["module"])
         if not match or not place:
             raise DataError(f"no place in the GGUF for the adapter's tensor {clip(key)}")
-        if architecture.name in PERMUTED and match["half"] == "B":
-            if match["module"].endswith("q_proj"):
-                matrix = permute(matrix, architecture.n_heads)
-            elif match["module"].endswith("k_proj"):
-                matrix = permute(matrix, architecture.n_kv_heads)
+        heads = architecture.reordered(match["module"])
+        if heads and match["half"] == "B":
+            matrix = permute(matrix, heads)
         found[f"{place}.weight.lora_{match['half'].lower()}"] = matrix.astype(np.float16)
     return found
 

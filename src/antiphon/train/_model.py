@@ -15,6 +15,7 @@ from antiphon.encode import EncodedRow, unpack
 from antiphon.errors import DataError, UsageError, clip
 from antiphon.train._attention import BY_BRANCHES, register
 from antiphon.train._collate import Collator
+from antiphon.train._gguf import BASE_CONFIG, read_adapter
 from antiphon.train._libraries import library
 from antiphon.train._settings import TrainSettings
 from antiphon.train._share import branches
@@ -33,9 +34,6 @@ _TOKENIZER_FILES = (
     "processor_config.json",
 )
 _COMPARED_TOKENS = 256
-
-BASE_CONFIG = "base_config.json"
-"""The base's ``config.json`` beside an adapter, which exporting needs."""
 
 
 def source_of(spec: str) -> str:
@@ -104,7 +102,35 @@ def _with_adapter(model: Any, settings: TrainSettings) -> Any:
     return peft.get_peft_model(model, lora)
 
 
+def _with_gguf(peft: Any, model: Any, file: Path, rank: int) -> Any:
+    """A model with the adapter of a GGUF file, which peft does not read."""
+    earlier = read_adapter(
+        file, model.config.to_dict(), [name for name, _ in model.named_modules()]
+    )
+    _check_rank(file, earlier.rank, rank)
+    modules = sorted({key.rpartition(".")[0] for key in earlier.matrices})
+    lora = peft.LoraConfig(
+        r=rank, lora_alpha=earlier.alpha, target_modules=modules, task_type="CAUSAL_LM"
+    )
+    begun = peft.get_peft_model(model, lora)
+    from_numpy = library("torch").from_numpy
+    missing = peft.set_peft_model_state_dict(
+        begun,
+        {f"base_model.model.{key}.weight": from_numpy(m) for key, m in earlier.matrices.items()},
+    ).unexpected_keys
+    if missing:
+        raise DataError(f"the model has no place for {clip(missing[0])}", path=file)
+    return begun
+
+
+def _check_rank(adapter: Path, known: int, rank: int) -> None:
+    if known != rank:
+        raise UsageError(f"the adapter in {adapter} has the rank {known}, not {rank}")
+
+
 def _with_earlier(peft: Any, model: Any, adapter: Path, rank: int) -> Any:
+    if adapter.suffix == ".gguf":
+        return _with_gguf(peft, model, adapter, rank)
     try:
         known: int = peft.LoraConfig.from_pretrained(str(adapter)).r
         begun = peft.PeftModel.from_pretrained(model, str(adapter), is_trainable=True)
@@ -113,8 +139,7 @@ def _with_earlier(peft: Any, model: Any, adapter: Path, rank: int) -> Any:
         raise DataError(
             f"this is no adapter to begin with: {clip(reason, 200)}", path=adapter
         ) from error
-    if known != rank:
-        raise UsageError(f"the adapter in {adapter} has the rank {known}, not {rank}")
+    _check_rank(adapter, known, rank)
     return begun
 
 

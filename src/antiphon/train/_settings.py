@@ -23,7 +23,8 @@ class TrainSettings:
     lora_alpha: float | None = None
     """What the adapter is scaled by, over its rank; twice the rank by default."""
     adapter: Path | None = None
-    """What to begin the adapter with: the ``model`` of an earlier run; a new one by default."""
+    """What to begin the adapter with: the ``model`` of an earlier run, or an adapter in GGUF; a new
+    one by default."""
     epochs: float = 1.0
     """How often each row is seen."""
     max_steps: int | None = None
