@@ -25,6 +25,8 @@ WHOLE: dict[str, Any] = {"toolset": [{"catalogs": ["demo"]}]}
         ({"toolset": []}, r"there is no \[\[toolset\]\]"),
         ({"toolset": [{"weight": 2}]}, r"toolset\[0\] has no tools"),
         ({"toolset": [{"catalogs": ["demo"], "offered": [5, 2]}]}, "fewest, most"),
+        ({"toolset": [{"catalogs": ["demo"], "odd_values": 2}]}, "must be a share, got 2"),
+        ({"toolset": [{"catalogs": ["demo"], "variants": -1}]}, "variants must be at least 0"),
         ({"toolset": [{"python": ["a:b"]}]}, "written by rule from catalogs"),
         ({"models": {"writer": "local"}}, "'rules' can only do tasks that are written by rule"),
         ({"toolset": [{"catalogs": ["demo"], "specs": ["s"]}]}, "models.simulator"),

@@ -179,6 +179,89 @@ def test_a_clause_stands_only_where_it_reads(tmp_path: Path):
     assert all("in where" not in row["messages"][0]["content"] for row in rows)
 
 
+def test_what_a_tool_finds_may_be_asked_for_first(tmp_path: Path):
+    given = linked(tmp_path, ["the city of {who}", "who {who} lives by"], ["Is it wet in {place}?"])
+
+    asked = {row["messages"][0]["content"] for row in made(given)[1]}
+
+    assert any("What is the city of Ada? Is it wet in that city" in text for text in asked)
+
+
+def test_things_lose_their_articles_in_calls_and_sentences_do_not(tmp_path: Path):
+    tool = {
+        "id": "send",
+        "parameters": [{"key": "what", "slot": "thing", "required": True}],
+        "questions": ["Send {what}."],
+        "result": "sent",
+    }
+    words = ["the red umbrella", "a bottle of water", "The Red Lion", "the baby is asleep"]
+    (tmp_path / "c.json").write_text(json.dumps({"tools": [tool]}))
+    (tmp_path / "slots_c.json").write_text(json.dumps({"thing": words}))
+    toolset = {"catalogs": [str(tmp_path / "c.json")], "offered": [1, 1]}
+
+    rows = made(config(tmp_path / "out", 40, toolset, tasks={"kinds": {"single": 1}}))[1]
+
+    sent = {calls(row)[0][0][1]["what"] for row in rows}
+    assert sent == {"red umbrella", "bottle of water", "The Red Lion", "the baby is asleep"}
+    assert any("Send the red umbrella" in row["messages"][0]["content"] for row in rows)
+
+
+def test_odd_values_are_said_and_called_with_as_others_are(tmp_path: Path):
+    toolset = {"catalogs": [str(SCRIPTS / "everyday.json")], "offered": [3, 5]}
+    slots = json.loads((SCRIPTS / "slots_everyday.json").read_text())
+
+    def n_known(out: Path, share: float) -> float:
+        tasks = {"kinds": {"single": 1}}
+        rows = made(config(out, 200, toolset | {"odd_values": share}, tasks=tasks))[1]
+        cities = [v for r in rows for n, v in calls(r)[0][0][1].items() if n in ("city", "town")]
+        for row in rows:
+            for value in calls(row)[0][0][1].values():
+                if isinstance(value, str) and value[:1].isupper():
+                    assert value in row["messages"][0]["content"]
+        return sum(city in slots["city"] for city in cities) / len(cities)
+
+    assert n_known(tmp_path / "none", 0.0) == 1.0
+    assert 0.2 < n_known(tmp_path / "some", 0.5) < 0.8
+
+
+def test_variants_are_tools_about_other_things(tmp_path: Path):
+    def tool(id: str, noun: str) -> dict[str, Any]:
+        return {
+            "id": id,
+            "names": [f"{noun}_hours", f"find{noun.capitalize()}", "opening"],
+            "descriptions": [f"When a {noun} opens.", "Opening hours."],
+            "parameters": [{"key": noun, "names": [noun, "place"], "slot": "at", "required": True}],
+            "questions": [f"When does the {noun} {{{noun}}} open?", f"{{{noun}}}, that {noun}?"],
+            "result": {"opens": "{time}"},
+            "answers": [f"The {noun} opens at {{result.opens}}."],
+        }
+
+    # A verb is no noun, and what names no noun in its questions has no variants.
+    verb = tool("c", "order") | {"questions": ["I want to order {order}.", "order {order}"]}
+    tools = [tool("a", "museum"), tool("b", "archive"), verb]
+    (tmp_path / "c.json").write_text(json.dumps({"tools": tools}))
+    (tmp_path / "slots_c.json").write_text('{"at": ["Ada", "Bo"]}')
+    toolset = {"catalogs": [str(tmp_path / "c.json")], "offered": [2, 3], "variants": 2}
+
+    given = config(tmp_path / "out", 120, toolset, tasks={"kinds": {"single": 1}, "share": 1})
+    report, rows = made(given)
+
+    seen = {
+        (o["entry"], o["spec"]["function"]["name"])
+        for t in tasks_of(report.out)
+        for o in t["tools"]
+    }
+    assert (
+        {"a~archive", "b~museum"}
+        <= {entry for entry, _ in seen}
+        <= {"a", "b", "c", "a~archive", "b~museum"}
+    )
+    assert {n for e, n in seen if e == "a~archive"} == {"archive_hours", "findArchive"}
+    assert "When does the archive Ada open?" in {r["messages"][0]["content"] for r in rows}
+    checker = Checker()
+    assert [f for row in rows for f in checker.check(row) if f.level == "error"] == []
+
+
 def test_an_exact_set_offers_its_tools_in_their_order_and_what_they_answer_agrees(tmp_path: Path):
     toolset = {"catalogs": ["demo"], "python": DEMO["python"], "exact": True, "simulate": True}
 

@@ -128,6 +128,10 @@ class Catalog:
     links: Mapping[str, tuple[Linked, ...]] = field(default_factory=dict[str, tuple[Linked, ...]])
     """Every pair of tools that such a phrase joins, by the first one's id: what it finds and what
     the second one takes are of one vocabulary."""
+    kin: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """Tools that are easily taken for each other, by id: they do the same with other things."""
+    odd: float = 0.0
+    """How often a word gives its place to one that nobody would expect there."""
 
 
 def load_catalog(paths: Iterable[Path | str]) -> Catalog:

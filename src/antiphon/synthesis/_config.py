@@ -60,6 +60,11 @@ class ToolsetConfig:
     exact: bool = False
     """Whether exactly the real tools are on offer, all of them in their order, and the catalogs
     only hold questions about them; without real tools, exactly those of the catalogs."""
+    odd_values: float = 0.0
+    """How often a word of a vocabulary gives its place to one that nobody would expect there, of
+    another vocabulary or made up: values are then read, not known."""
+    variants: int = 0
+    """How many tools about other things are made of each invented tool."""
     weight: float = 1.0
     """How often this set is drawn, in proportion."""
 
@@ -309,6 +314,10 @@ def _check(config: SynthConfig) -> None:
         low, high = one.offered
         if not 1 <= low <= high:
             raise UsageError(f"toolset[{index}].offered must be [fewest, most], got {one.offered}")
+        if not 0 <= one.odd_values <= 1:
+            raise UsageError(f"toolset[{index}].odd_values must be a share, got {one.odd_values}")
+        if one.variants < 0:
+            raise UsageError(f"toolset[{index}].variants must be at least 0, got {one.variants}")
     unknown = [kind for kind in config.tasks.kinds if kind not in KINDS]
     if unknown:
         raise UsageError(f"no kind of task {unknown[0]!r}; known: {', '.join(KINDS)}")

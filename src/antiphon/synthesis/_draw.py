@@ -26,6 +26,13 @@ _GREETINGS = ("Hi! ", "Hello, ", "Hey, ", "Quick question: ", "Please: ")
 _THANKS = (" Thanks!", " Thank you.", " Please.", " Thanks in advance.")
 _FOUND = "Here is what I found: {result}"
 
+_MADE_UP = 0.5
+"""How often a name that nobody would expect is made up."""
+_ONSETS = ("b", "br", "d", "dr", "f", "g", "gr", "h", "k", "l", "m", "n", "p", "r", "s", "st", "t")
+_RIMES = ("a", "ai", "an", "ar", "e", "el", "en", "er", "i", "in", "is", "o", "ol", "on", "or", "u")
+_ARTICLE = re.compile(r"(?:an?|the|my|our) (?=\S)")
+_SENTENCE = re.compile(r"\b(?:is|are|was|were|has|have|had|will|can|do|does|did)\b|n't|[.!?]$")
+
 Values = dict[str, tuple[Any, str]]
 """By parameter key: a value, and how it is said."""
 
@@ -70,7 +77,27 @@ class Drawer:
             text = f"{self.random.randint(0, 23):02d}:{minute:02d}"
         else:
             text = self.random.choice(self.catalog.slots[slot])
+            if self.catalog.odd and self.random.random() < self.catalog.odd:
+                text = self._odd(text)
         return text, text
+
+    def _odd(self, word: str) -> str:
+        """What nobody would expect in a word's place: of another vocabulary, or a made-up name."""
+        if word[:1].isupper() and self.random.random() < _MADE_UP:
+            names = ["".join(self._syllables()).capitalize() for _ in range(word.count(" ") + 1)]
+            return " ".join(names[:2])
+        slots = self.catalog.slots
+        for _ in range(10):
+            other = self.random.choice(slots[self.random.choice(list(slots))])
+            if other[:1].isupper() == word[:1].isupper() and len(other) <= len(word) + 12:
+                return other
+        return word
+
+    def _syllables(self) -> list[str]:
+        return [
+            self.random.choice(_ONSETS) + self.random.choice(_RIMES)
+            for _ in range(self.random.randint(2, 3))
+        ]
 
     def _number(self, kind: str, bounds: str) -> tuple[Any, str]:
         match = _NUMBERS.fullmatch(bounds)
@@ -103,11 +130,11 @@ class Drawer:
         if parameter.type == "array":
             n = self.random.randint(*parameter.count)
             values = list(dict.fromkeys(self.value(parameter.slot)[1] for _ in range(n)))
-            return values, join_words(values)
+            return [_bare(value) for value in values], join_words(values)
         value, said = self.value(parameter.slot)
         if parameter.type == "number" and isinstance(value, float) and value.is_integer():
             value = int(value)
-        return (said if parameter.type == "string" else value), said
+        return (_bare(said) if parameter.type == "string" else value), said
 
     # -- tools ------------------------------------------------------------------------------------
 
@@ -299,6 +326,12 @@ def _schema(parameter: Parameter, description: str) -> JsonObject:
 def fill(text: str, values: Mapping[str, str]) -> str:
     """A text with every placeholder replaced."""
     return _PLACEHOLDER.sub(lambda m: values[m[1]], text)
+
+
+def _bare(said: str) -> str:
+    """A thing without its article, as a call names it; a sentence stays what it is."""
+    short = said.count(" ") < 5 and not _SENTENCE.search(said)
+    return _ARTICLE.sub("", said, count=1) if short and _ARTICLE.match(said) else said
 
 
 def join_words(values: Sequence[str]) -> str:

@@ -143,7 +143,7 @@ def _composed(
     label = _LABELS.get(slots[link.parameter])
     lead = ""
     if label and drawer.random.random() < _LED:
-        lead = drawer.random.choice(_LEADS).format(noun)
+        lead = _lead(drawer, noun, label)
         noun = f"that {label}"
     said = {key: spoken for key, (_, spoken) in own.items()} | {link.parameter: noun}
     asked = fill(question, said)
@@ -152,6 +152,19 @@ def _composed(
 
 _LABELS = {"city": "city", "person": "person", "date": "day", "time": "time", "company": "company"}
 _LEADS = ("Find {}. ", "Look up {} first. ", "First get {}, then: ")
+_CLAUSE = re.compile("who|what|where|when|which")
+
+
+def _lead(drawer: Drawer, noun: str, label: str) -> str:
+    """What is said of the first tool's finding before the question about it."""
+    if drawer.random.random() < 0.5:
+        return drawer.random.choice(_LEADS).format(noun)
+    if not _CLAUSE.match(noun):
+        return f"{'Who' if label == 'person' else 'What'} is {noun}? "
+    # `who called`, `what the town is called`: only the first has a question's order of words.
+    if noun.startswith("who ") and not noun.startswith("who the "):
+        return f"{noun[:1].upper()}{noun[1:]}? "
+    return drawer.random.choice(_LEADS).format(noun)
 
 
 def _reads(question: str, hole: str, phrase: str) -> bool:

@@ -23,6 +23,7 @@ from antiphon.synthesis._draw import Drawer
 from antiphon.synthesis._kinds import BY_RULE, Drawn, askable, merged
 from antiphon.synthesis._run import Stage, run_task
 from antiphon.synthesis._task import Offered, Task
+from antiphon.synthesis._variants import with_variants
 from antiphon.synthesis._worlds import real_tools, tools_for
 from antiphon.synthesis._writer import Dropped, write_task
 from antiphon.tools import Tool
@@ -30,6 +31,9 @@ from antiphon.tools import Tool
 _REDRAWS = 60
 _CHAINS = 0.3
 """How often the two tools that a group needs are those of a chain, where other pairs are linked."""
+
+_KIN = 0.4
+"""How often a tool that does the same with other things is on offer beside one that is needed."""
 
 # ---- writing tasks ----------------------------------------------------------------------------
 
@@ -67,9 +71,11 @@ class _Toolset:
     def load(cls, config: SynthConfig, one: ToolsetConfig, held_out: frozenset[str]) -> "_Toolset":
         catalog = load_catalog([n if n == "demo" else config.path(n) for n in one.catalogs])
         names = tuple(_in_folder(config, name) for name in one.python)
+        if one.variants:
+            catalog = with_variants(catalog, one.variants, random.Random(f"{config.seed}/variants"))
         return cls(
             one,
-            _without(catalog, held_out),
+            replace(_without(catalog, held_out), odd=one.odd_values),
             real_tools(names, one.world, config.seed),
             {s.name: s for name in one.specs for s in _read_specs(config.path(name))},
         )
@@ -232,6 +238,10 @@ def _chosen(one: _Toolset, draw: random.Random, *, by_rule: bool) -> list[str]:
         chosen = [link.first, link.second]
     elif by_rule:
         chosen = [draw.choice(list(one.catalog.tools))]
+    for id in tuple(chosen):
+        kin = one.catalog.kin.get(id, ())
+        if kin and len(chosen) < size and draw.random() < _KIN:
+            chosen.append(draw.choice(kin))
     others = [id for id in ids if id not in chosen]
     return chosen + draw.sample(others, max(0, min(len(others), size - len(chosen))))
 
