@@ -9,7 +9,7 @@ import pytest
 
 from antiphon.errors import DataError, UsageError
 from antiphon.train import Architecture, export_adapter, write_adapter
-from antiphon.train._gguf import permute, unpermute
+from antiphon.train._gguf import permute, read_adapter, unpermute
 
 gguf: Any = pytest.importorskip("gguf")
 
@@ -53,6 +53,35 @@ def test_rows_of_queries_and_keys_are_paired_as_neighbours() -> None:
     assert permute(rows, 2)[:, 0].tolist() == [0, 2, 1, 3, 4, 6, 5, 7]
     assert permute(rows, 1)[:, 0].tolist() == [0, 4, 1, 5, 2, 6, 3, 7]
     assert unpermute(permute(rows, 2), 2).tolist() == rows.tolist()
+
+
+@pytest.mark.parametrize("kind", ["F32", "F16", "BF16", "Q8_0"])
+def test_an_adapter_is_read_back_whatever_numbers_it_is_written_in(
+    tmp_path: Path, kind: str
+) -> None:
+    file, numbers = tmp_path / "a.gguf", np.arange(-64.0, 64.0, dtype=np.float32)
+    dtype = gguf.GGMLQuantizationType[kind]
+    writer = gguf.GGUFWriter(str(file), "llama")
+    writer.add_float32("adapter.lora.alpha", 6.0)
+    matrices = {"a": numbers.reshape(4, 32), "b": np.flip(numbers).reshape(4, 32)}
+    for half, matrix in matrices.items():
+        data = gguf.quants.quantize(matrix, dtype)
+        writer.add_tensor(f"blk.0.attn_q.weight.lora_{half}", data, raw_dtype=dtype)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    q = "model.layers.0.self_attn.q_proj"
+    llama = {"model_type": "llama", "num_hidden_layers": 1, "num_attention_heads": 2}
+
+    adapter = read_adapter(file, llama, ["model.layers.0.mlp.up_proj", q])
+
+    assert (adapter.rank, adapter.alpha) == (4, 6.0)
+    assert set(adapter.matrices) == {f"{q}.lora_A", f"{q}.lora_B"}
+    close = 0.5 if kind == "Q8_0" else 0.0
+    assert np.abs(adapter.matrices[f"{q}.lora_A"] - matrices["a"]).max() <= close
+    b = adapter.matrices[f"{q}.lora_B"]
+    assert np.abs(permute(b, 2) - matrices["b"]).max() <= close
 
 
 @pytest.mark.parametrize(("name", "reordered"), [("llama", True), ("qwen2", False)])

@@ -125,12 +125,17 @@ def test_what_is_no_adapter_in_gguf_is_named(
 ) -> None:
     pytest.importorskip("peft")
     pytest.importorskip("gguf")
-    torn, other = tmp_path / "torn.gguf", tmp_path / "other.gguf"
+    torn, other, wide = (tmp_path / f"{name}.gguf" for name in ("torn", "other", "wide"))
     torn.write_bytes(b"GGUF")
     llama = Architecture("llama", n_layers=9, n_heads=2, n_kv_heads=1)
-    far = {f"model.layers.8.mlp.up_proj.lora_{half}": np.ones((4, 4)) for half in "AB"}
-    write_adapter(far, other, llama, alpha=8)
-    for file, said in ((torn, "is no GGUF file"), (other, "has no place for 'blk.8.ffn_up")):
+    for layer, file in ((8, other), (0, wide)):
+        name = f"model.layers.{layer}.mlp.up_proj.lora_"
+        write_adapter({name + half: np.ones((4, 4)) for half in "AB"}, file, llama, alpha=8)
+    for file, said in (
+        (torn, "is no GGUF file"),
+        (other, "has no place for 'blk.8.ffn_up"),
+        (wide, "no adapter to begin with: .*size mismatch for .* the shape in current model"),
+    ):
         with pytest.raises(DataError, match=said):
             train(settings(base, tmp_path / file.stem, lora_rank=4, adapter=file), rows)
 

@@ -3,8 +3,8 @@
 Start with `_train.py`; `_loss.py` is what is minimised, `_trainer.py` makes transformers' Trainer
 use it, `_collate.py` makes its batches, `_share.py` computes once what rows begin with,
 `_held_out.py` measures.  On a CPU `_attention.py` and `_adapter.py` take the place of layers of
-transformers and peft.  `_gguf.py` writes an adapter and `_gguf_model.py` a whole model for
-llama.cpp, `_serving.py` says how the result is served; these need the extra ``train``.
+transformers and peft.  `_gguf.py` writes an adapter and reads one, `_gguf_model.py` writes a whole
+model for llama.cpp, `_serving.py` says how the result is served; these need the extra ``train``.
 
 For trainers that learn from rewards: `_rollouts.py` gives the exact tokens of recorded runs as
 others expect them, `_audit.py` tells whether they are what the format says.  `_trl.py` trains on

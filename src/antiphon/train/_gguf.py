@@ -1,4 +1,4 @@
-"""A trained adapter as GGUF, for llama.cpp.
+"""A trained adapter as GGUF, for llama.cpp, and one in GGUF as what training goes on from.
 
 llama.cpp stores the rows of the query and key projections of Llama and Mistral models in another
 order than transformers (its rotary embedding pairs neighbours instead of halves), so the ``B``
@@ -219,10 +219,9 @@ def read_adapter(file: Path, config: Mapping[str, Any], modules: Iterable[str]) 
     try:
         reader = gguf.GGUFReader(str(file))
         alpha = reader.get_field("adapter.lora.alpha")
-        names = {tensor.name for tensor in reader.tensors}
     except (OSError, ValueError, IndexError) as error:
         raise DataError(f"this is no GGUF file: {clip(str(error), 200)}", path=file) from error
-    if alpha is None or not names:
+    if alpha is None or not reader.tensors:
         raise DataError("this GGUF file holds no adapter", path=file)
     places = _places(architecture, gguf)
     found = {f"{places.get_name(module)}.weight": module for module in modules}
@@ -232,7 +231,7 @@ def read_adapter(file: Path, config: Mapping[str, Any], modules: Iterable[str]) 
         module = found.get(place)
         if module is None:
             raise DataError(f"the model has no place for {clip(tensor.name)}", path=file)
-        matrix = np.asarray(tensor.data).astype(np.float32)
+        matrix = _numbers(tensor, gguf, file)
         heads = architecture.reordered(module)
         if half == "b" and heads:
             matrix = unpermute(matrix, heads)
@@ -241,6 +240,15 @@ def read_adapter(file: Path, config: Mapping[str, Any], modules: Iterable[str]) 
     if len(ranks) != 1:
         raise DataError(f"the adapter has matrices of the ranks {sorted(ranks)}", path=file)
     return GgufAdapter(matrices, ranks.pop(), float(alpha.contents()))
+
+
+def _numbers(tensor: Any, gguf: Any, file: Path) -> Any:
+    """A tensor in float32, of whatever numbers the file has: llama.cpp writes four kinds."""
+    try:
+        return gguf.quants.dequantize(tensor.data, tensor.tensor_type).astype(np.float32)
+    except NotImplementedError as error:
+        kind = tensor.tensor_type.name
+        raise DataError(f"numbers of the type {kind} cannot be read", path=file) from error
 
 
 def _places(architecture: Architecture, gguf: Any) -> Any:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from antiphon.encode import EncodedRow, unpack
-from antiphon.errors import DataError, UsageError, clip
+from antiphon.errors import AntiphonError, DataError, UsageError, clip
 from antiphon.train._attention import BY_BRANCHES, register
 from antiphon.train._collate import Collator
 from antiphon.train._gguf import BASE_CONFIG, read_adapter
@@ -102,45 +102,43 @@ def _with_adapter(model: Any, settings: TrainSettings) -> Any:
     return peft.get_peft_model(model, lora)
 
 
-def _with_gguf(peft: Any, model: Any, file: Path, rank: int) -> Any:
-    """A model with the adapter of a GGUF file, which peft does not read."""
-    earlier = read_adapter(
-        file, model.config.to_dict(), [name for name, _ in model.named_modules()]
-    )
-    _check_rank(file, earlier.rank, rank)
-    modules = sorted({key.rpartition(".")[0] for key in earlier.matrices})
-    lora = peft.LoraConfig(
-        r=rank, lora_alpha=earlier.alpha, target_modules=modules, task_type="CAUSAL_LM"
-    )
-    begun = peft.get_peft_model(model, lora)
-    from_numpy = library("torch").from_numpy
-    missing = peft.set_peft_model_state_dict(
-        begun,
-        {f"base_model.model.{key}.weight": from_numpy(m) for key, m in earlier.matrices.items()},
-    ).unexpected_keys
-    if missing:
-        raise DataError(f"the model has no place for {clip(missing[0])}", path=file)
-    return begun
-
-
-def _check_rank(adapter: Path, known: int, rank: int) -> None:
-    if known != rank:
-        raise UsageError(f"the adapter in {adapter} has the rank {known}, not {rank}")
-
-
 def _with_earlier(peft: Any, model: Any, adapter: Path, rank: int) -> Any:
-    if adapter.suffix == ".gguf":
-        return _with_gguf(peft, model, adapter, rank)
+    begin = _with_gguf if adapter.suffix == ".gguf" else _with_saved
     try:
-        known: int = peft.LoraConfig.from_pretrained(str(adapter)).r
-        begun = peft.PeftModel.from_pretrained(model, str(adapter), is_trainable=True)
+        known, begun = begin(peft, model, adapter)
+    except AntiphonError:
+        raise
     except (OSError, ValueError, RuntimeError, library("safetensors").SafetensorError) as error:
-        reason = str(error).strip().partition("\n")[0]
+        reason = " ".join(str(error).split())
         raise DataError(
             f"this is no adapter to begin with: {clip(reason, 200)}", path=adapter
         ) from error
-    _check_rank(adapter, known, rank)
+    if known != rank:
+        raise UsageError(f"the adapter in {adapter} has the rank {known}, not {rank}")
     return begun
+
+
+def _with_saved(peft: Any, model: Any, adapter: Path) -> tuple[int, Any]:
+    """The rank of an adapter that peft saved, and a model with it."""
+    rank: int = peft.LoraConfig.from_pretrained(str(adapter)).r
+    return rank, peft.PeftModel.from_pretrained(model, str(adapter), is_trainable=True)
+
+
+def _with_gguf(peft: Any, model: Any, file: Path) -> tuple[int, Any]:
+    """The rank of an adapter in GGUF, which peft does not read, and a model with it."""
+    names = [name for name, _ in model.named_modules()]
+    earlier = read_adapter(file, model.config.to_dict(), names)
+    lora = peft.LoraConfig(
+        r=earlier.rank,
+        lora_alpha=earlier.alpha,
+        target_modules=sorted({key.rpartition(".")[0] for key in earlier.matrices}),
+        task_type="CAUSAL_LM",
+    )
+    begun = peft.get_peft_model(model, lora)
+    from_numpy = library("torch").from_numpy
+    weights = {f"base_model.model.{k}.weight": from_numpy(m) for k, m in earlier.matrices.items()}
+    peft.set_peft_model_state_dict(begun, weights)
+    return earlier.rank, begun
 
 
 def check_vocabulary(model: Any, rows: Sequence[EncodedRow]) -> None:
