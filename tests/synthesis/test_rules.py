@@ -210,7 +210,7 @@ def test_odd_values_are_said_and_called_with_as_others_are(tmp_path: Path):
     toolset = {"catalogs": [str(SCRIPTS / "everyday.json")], "offered": [3, 5]}
     slots = json.loads((SCRIPTS / "slots_everyday.json").read_text())
 
-    def n_known(out: Path, share: float) -> float:
+    def known_share(out: Path, share: float) -> float:
         tasks = {"kinds": {"single": 1}}
         rows = made(config(out, 200, toolset | {"odd_values": share}, tasks=tasks))[1]
         cities = [v for r in rows for n, v in calls(r)[0][0][1].items() if n in ("city", "town")]
@@ -220,8 +220,8 @@ def test_odd_values_are_said_and_called_with_as_others_are(tmp_path: Path):
                     assert value in row["messages"][0]["content"]
         return sum(city in slots["city"] for city in cities) / len(cities)
 
-    assert n_known(tmp_path / "none", 0.0) == 1.0
-    assert 0.2 < n_known(tmp_path / "some", 0.5) < 0.8
+    assert known_share(tmp_path / "none", 0.0) == 1.0
+    assert 0.2 < known_share(tmp_path / "some", 0.5) < 0.8
 
 
 def test_variants_are_tools_about_other_things(tmp_path: Path):

@@ -1,10 +1,10 @@
 """Agents that make data: tasks are written, done for real, and recorded.
 
 Start with `_config.py` (what a synthesis is told) and `_stages.py` (how it goes; `_work.py` is what
-is done to a row).  A task (`_task.py`) is written by rule (`_catalog.py`, `_draw.py`, `_kinds.py`)
-or by a model (`_writer.py`), and done by an agent (`_run.py`) whose model is any, or the rule-based
-teacher (`_teacher.py`); its tools are real or simulated and marked as such (`_worlds.py`).  This
-room checks nothing that it made: that is the work of `verification`.
+is done to a row).  A task (`_task.py`) is written by rule (`_catalog.py`, `_variants.py`,
+`_draw.py`, `_kinds.py`) or by a model (`_writer.py`), and done by an agent (`_run.py`) whose model
+is any, or the rule-based teacher (`_teacher.py`); its tools are real or simulated and marked as
+such (`_worlds.py`).  This room checks nothing that it made: that is the work of `verification`.
 """
 
 from antiphon.synthesis._ask import Meter, Metered, ask_text, find_object

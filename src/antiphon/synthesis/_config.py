@@ -64,7 +64,8 @@ class ToolsetConfig:
     """How often a word of a vocabulary gives its place to one that nobody would expect there, of
     another vocabulary or made up: values are then read, not known."""
     variants: int = 0
-    """How many tools about other things are made of each invented tool."""
+    """How many tools about other things are made of each tool of the catalogs that is about one;
+    they are answered by rule."""
     weight: float = 1.0
     """How often this set is drawn, in proportion."""
 

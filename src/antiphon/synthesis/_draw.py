@@ -86,9 +86,9 @@ class Drawer:
         if word[:1].isupper() and self.random.random() < _MADE_UP:
             names = ["".join(self._syllables()).capitalize() for _ in range(word.count(" ") + 1)]
             return " ".join(names[:2])
-        slots = self.catalog.slots
+        vocabularies = list(self.catalog.slots.values())
         for _ in range(10):
-            other = self.random.choice(slots[self.random.choice(list(slots))])
+            other = self.random.choice(self.random.choice(vocabularies))
             if other[:1].isupper() == word[:1].isupper() and len(other) <= len(word) + 12:
                 return other
         return word

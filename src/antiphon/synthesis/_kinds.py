@@ -152,24 +152,31 @@ def _composed(
 
 _LABELS = {"city": "city", "person": "person", "date": "day", "time": "time", "company": "company"}
 _LEADS = ("Find {}. ", "Look up {} first. ", "First get {}, then: ")
-_CLAUSE = re.compile("who|what|where|when|which")
+_CLAUSE = re.compile("who|what|where|when")
+_ASKED = 0.5
+"""How often what to find is asked for instead of ordered, where it can be."""
 
 
 def _lead(drawer: Drawer, noun: str, label: str) -> str:
     """What is said of the first tool's finding before the question about it."""
-    if drawer.random.random() < 0.5:
-        return drawer.random.choice(_LEADS).format(noun)
+    question = _question_for(noun, label)
+    if question and drawer.random.random() < _ASKED:
+        return question
+    return drawer.random.choice(_LEADS).format(noun)
+
+
+def _question_for(noun: str, label: str) -> str:
+    """A question for what is called by a noun or a clause; none where its words would not fit."""
     if not _CLAUSE.match(noun):
         return f"{'Who' if label == 'person' else 'What'} is {noun}? "
     # `who called`, `what the town is called`: only the first has a question's order of words.
-    if noun.startswith("who ") and not noun.startswith("who the "):
-        return f"{noun[:1].upper()}{noun[1:]}? "
-    return drawer.random.choice(_LEADS).format(noun)
+    asks = noun.startswith("who ") and not noun.startswith("who the ")
+    return f"{noun[:1].upper()}{noun[1:]}? " if asks else ""
 
 
 def _reads(question: str, hole: str, phrase: str) -> bool:
     """Whether a clause (`who called`, `where she lives`) can stand in a question's hole."""
-    if not re.match("who|what|where|when", phrase):
+    if not _CLAUSE.match(phrase):
         return True
     if re.match("where|when", phrase):
         return not re.search(r"\b(in|at|to|of|on|for|from|near) " + re.escape(hole), question)

@@ -14,7 +14,8 @@ from typing import Any, cast
 from antiphon.synthesis._catalog import Catalog, Entry, Parameter
 
 _WORDS = re.compile(r"[A-Z]?[a-z]+")
-_SHORT = 4
+_SHORTEST = 4
+"""Letters of the shortest noun; shorter words stand in too many others."""
 _NOUN = (
     r"\b(?:an?|the|my|our|your|this|which) {}"
     r"(?=[.,?!;:]|$| (?:in|of|at|for|on|to|from|with|by|and|or|is|was|has|near)\b| \{{)"
@@ -54,7 +55,7 @@ def _subject(entry: Entry) -> str:
     for noun in sorted(_words(entry.names), key=lambda word: (-len(word), word)):
         word = _whole(noun)
         asked = sum(1 for question in questions if word.search(question))
-        if len(noun) >= _SHORT and noun[-1] != "s" and asked > 1 and word.search(descriptions):
+        if len(noun) >= _SHORTEST and noun[-1] != "s" and asked > 1 and word.search(descriptions):
             stands = re.compile(_NOUN.format(noun))
             texts = [descriptions, *questions]
             if any(map(stands.search, texts)) and not any(f"to {noun}" in t for t in texts):

@@ -31,7 +31,6 @@ from antiphon.tools import Tool
 _REDRAWS = 60
 _CHAINS = 0.3
 """How often the two tools that a group needs are those of a chain, where other pairs are linked."""
-
 _KIN = 0.4
 """How often a tool that does the same with other things is on offer beside one that is needed."""
 
